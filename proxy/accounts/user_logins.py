@@ -61,6 +61,7 @@ _DATABASE_FIX: Final = (
     "the login is good: check the database's name in the address, which is the keyspace's if the address names none; create the"
     " database, and grant the account its rights there"
 )
+_EXPIRED_FIX: Final = "ALTER USER … IDENTIFIED BY the password, which renews it"
 # By words of what the server, or OpenSSL, says; the first that fits.
 _FIXES: Final = {
     "to database '": _DATABASE_FIX,
@@ -68,6 +69,9 @@ _FIXES: Final = {
     "certificate verify failed": "ssl_ca of the address names the authority that signed the server's certificate; renew a"
     " certificate that has expired; with ssl_mode=verify_identity it names the host of the address",
     "require_secure_transport": "add ?ssl_mode=required to the address",
+    "ccount is locked": "ALTER USER … ACCOUNT UNLOCK",
+    "assword has expired": _EXPIRED_FIX,
+    "must SET PASSWORD": _EXPIRED_FIX,
     # A fresh mariadb-install-db makes accounts without a name, which refuse the right password as well.
     "Access denied": "check {what}, and the host of the account: SELECT user, host FROM mysql.user; an account without a name"
     " that fits the host better comes first, as mariadb-install-db makes it: DROP USER ''@'localhost'; an account with"

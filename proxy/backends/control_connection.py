@@ -277,6 +277,8 @@ class Control:
         # not reached.
         from_driver = code == 0 or _FIRST_CLIENT_ERROR <= code <= _LAST_CLIENT_ERROR
         cause = error.__cause__
+        if isinstance(cause, TimeoutError):
+            text = "no answer"  # the driver's text ends where that of the cause would be
         if isinstance(cause, ssl.SSLError) and cause.reason == "WRONG_VERSION_NUMBER":
             text = f"the server offers no TLS, and ssl_mode={self._dsn.ssl_mode} requires it"
         if from_driver or code in _SERVER_GOING_AWAY or not isinstance(error, DriverError):

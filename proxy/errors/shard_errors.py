@@ -44,6 +44,8 @@ class NoDescriptor(BackendUnavailable):
 USER_LIMITS = frozenset({1203, 1226})
 # ER_DBACCESS_DENIED_ERROR, ER_BAD_DB_ERROR.
 _OF_THE_DATABASE = frozenset({1044, 1049})
+# ER_SERVER_SHUTDOWN, ER_SERVER_OFFLINE_MODE: of a server that leaves, as in a failover.
+_LEAVES = frozenset({1053, 3032})
 # The limits that a server itself refuses a login for, by its error code.
 _SERVER_LIMITS = {
     1040: "max_connections of the server",
@@ -67,13 +69,15 @@ class ServerFull(BackendError):
 
 def connect_refused(
     keyspace: str, shard: str, server: str, refusal: BackendError
-) -> BackendError:
-    """Return the error for a login that *server* refused: its code and text, with the shard.
+) -> BackendError | BackendUnavailable:
+    """Return the error for a login that *server* refused: its code and text, with the shard; BackendUnavailable of one that leaves.
 
     keyspace: empty where the server is a proxy, which a command of the terminal asks.
     """
     if not keyspace:
         return BackendError(refusal.code, refusal.state, f"{server}: {refusal}")
+    if refusal.code in _LEAVES:
+        return BackendUnavailable(keyspace, shard, f"{server}: {refusal}")
     if refusal.code in _SERVER_LIMITS:
         return ServerFull(keyspace, shard, server, refusal)
     if refusal.code in _OF_THE_DATABASE:

@@ -53,6 +53,7 @@ def roomy(server, other_server):
         (Error(1045, "Access denied for user 'x'@'h' (using password: YES)"), "check user and password"),
         (Error(1044, "Access denied for user 'x'@'h' to database 'plain'"), "the login is good"),
         (Error(1049, "Unknown database 'plain'"), "the login is good"),
+        (Error(3118, "Access denied for user 'x'@'h'. Account is locked."), "ALTER USER … ACCOUNT UNLOCK"),
         (Error(3159, "Connections using insecure transport are prohibited while --require_secure_transport=ON."), "add ?ssl_mode=required"),
     ],
 )  # fmt: skip

@@ -29,7 +29,12 @@ def test_a_refused_login_names_the_shard_or_the_proxy_that_a_command_asks():
         ("", "db:7"),
     ):
         error = connect_refused(keyspace, "-80", "db:7", refusal)
+        assert isinstance(error, BackendError)
         assert (error.code, str(error)) == (1045, f"{named}: Access denied")
+    offline = BackendError(3032, "HY000", "The server is currently in offline mode")
+    error = connect_refused("commerce", "-80", "db:7", offline)
+    assert isinstance(error, BackendUnavailable)
+    assert error.reason == "db:7: The server is currently in offline mode"
 
 
 def test_who_committed_and_what_to_do_is_named_under_the_code_of_the_shard_that_refused():
