@@ -180,11 +180,12 @@ class RightsDesk:
     async def sight(self, keys: Sequence[Question]) -> Sight:
         """Return what an account sees of the keyspaces of some shards; the rights of *keys* are None.
 
-        Of a keyspace it sees the tables that it sees on all shards that can be asked.
+        Of a keyspace it sees the tables that it sees on all shards that can be asked. Raises the error of one if none can.
         """
         if not all(key.account.is_own for key in keys):
             return Sight()
         outcomes = await asyncio.gather(*map(self._outcome, keys), return_exceptions=True)
+        failed = [each for each in outcomes if isinstance(each, BaseException)]
         seen: dict[str, frozenset[str] | None] = {}
         for key, found in zip(keys, outcomes, strict=True):
             keyspace = key.shard.keyspace
@@ -194,7 +195,7 @@ class RightsDesk:
                     seen[keyspace] = None
                 else:
                     seen[keyspace] = before & found.tables
-            elif not isinstance(found, ProxyError):
+            elif not isinstance(found, ProxyError) or len(failed) == len(keys):
                 raise found
         return Sight({name: tables for name, tables in seen.items() if tables is not None})
 

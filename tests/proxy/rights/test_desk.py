@@ -154,6 +154,9 @@ async def test_of_several_shards_the_account_sees_what_all_show(
     fresh = RightsDesk(lambda: 30.0, asyncio.create_task)
     assert (await fresh.sight(keys)).tables == {"ks": frozenset("ab")}
     assert other_server.heard == [], "it would be waited for"
+    low.trouble = "away"
+    with pytest.raises(BackendUnavailable, match="away"):
+        await RightsDesk(lambda: 30.0, asyncio.create_task).sight(keys)
 
 
 # How long answers hold: a model with every history that the strategy finds.
