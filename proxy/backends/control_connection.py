@@ -10,6 +10,8 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from asyncmy.connection import Connection
@@ -305,11 +307,23 @@ def tls_context(dsn: Dsn) -> ssl.SSLContext | None:
     """Return how to speak TLS to the server, None for plain text. Raises OSError if the file of the authorities cannot be used."""
     if dsn.ssl_mode is SslMode.DISABLED:
         return None
+    is_verified = dsn.ssl_mode not in {SslMode.PREFERRED, SslMode.REQUIRED}
+    path = dsn.ssl_ca or ssl.get_default_verify_paths().cafile
     try:
-        context = ssl.create_default_context(cafile=dsn.ssl_ca)
+        changed_ns = Path(path).stat().st_mtime_ns if is_verified and path else 0
+        return _context(dsn.ssl_mode, dsn.ssl_ca if is_verified else None, changed_ns)
     except OSError as error:
         raise OSError(f"ssl_ca {dsn.ssl_ca}: {error}") from error
-    context.check_hostname = dsn.ssl_mode is SslMode.VERIFY_IDENTITY
-    if dsn.ssl_mode in {SslMode.PREFERRED, SslMode.REQUIRED}:
+
+
+# To load the system's authorities takes the loop some 20 ms, and each connection would.
+@lru_cache
+def _context(mode: SslMode, ssl_ca: str | None, _changed_ns: int) -> ssl.SSLContext:
+    if mode in {SslMode.PREFERRED, SslMode.REQUIRED}:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
+        return context
+    context = ssl.create_default_context(cafile=ssl_ca)
+    context.check_hostname = mode is SslMode.VERIFY_IDENTITY
     return context

@@ -1,5 +1,6 @@
 import asyncio
 import contextlib
+import os
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,7 @@ from streamfrom.proxy.backends import control_connection as module
 from streamfrom.proxy.backends.control_connection import CONNECTIONS_MAX, Control, tls_context
 from streamfrom.proxy.config.dsn import SslMode
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
+from tests.proxy.certificates import issued
 from tests.proxy.fake_answers import Error, HangUp, Silence, rows_of, until
 from tests.proxy.fake_server import PASSWORD
 
@@ -117,6 +119,16 @@ def test_tls_is_as_strict_as_the_mode_says(tmp_path):
         made = context(mode)
         assert made is not None
         assert (bool(made.verify_mode), made.check_hostname) == (verifies, names_host)
+        assert made is context(mode), "authorities are read once"
+        assert verifies or not made.cert_store_stats()["x509"]
+    path = tmp_path / "ca.pem"
+    made = []
+    for at, name in enumerate(("one", "two")):
+        path.write_bytes(issued(name).pem[0])
+        os.utime(path, (at, at))
+        made.append(tls_context(FakeServer().dsn(ssl_mode=SslMode.VERIFY_CA, ssl_ca=str(path))))
+    subjects = [each.get_ca_certs()[0]["subject"][0][0][1] for each in made if each]
+    assert subjects == ["one", "two"], "a file that was replaced is read again"
 
 
 class Connection:
