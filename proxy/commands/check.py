@@ -64,6 +64,11 @@ TIMES: Final = (
     " REPLACE(@@time_zone, 'SYSTEM', @@system_time_zone), UNIX_TIMESTAMP(NOW(6))"
 )
 CLOCKS_DIFFER_S: Final = 5
+# A commit that does not end: the words of both families, whose binary log waits for its disk or for a replica.
+_STUCK: Final = (
+    "SELECT state, time FROM information_schema.processlist WHERE time > 5 AND (state IN ('Commit', 'waiting for handler commit')"
+    " OR state LIKE 'Waiting for someone to free%' OR state LIKE 'Waiting for semi-sync%') ORDER BY time DESC LIMIT 1"
+)
 # Statements that touch no row but need every privilege that delivery needs.
 PROBES: Final = (
     "SELECT * FROM {table} WHERE 1 = 0 FOR UPDATE SKIP LOCKED",
@@ -296,6 +301,12 @@ class _ShardCheck:
             self.comments = {str(name): str(comment) for name, comment, _ in rows}
             self.is_listed = True
             await self._check_times()
+            for state, stuck_s in await shard.control.rows(_STUCK):
+                report.error(
+                    subject,
+                    f"a commit has waited for {stuck_s} s ({state})",
+                    "make room if a disk of the server is full, or look for the replica that does not answer; its error log says which",
+                )
             await self._check_tables(found, {str(name): str(each) for name, _, each in rows})
 
     @contextmanager

@@ -45,6 +45,7 @@ def roomy(server, other_server):
     for each in (server, other_server):
         each.on("@@max_connections", Rows((str(each.port), "1", "d", "1000")))
         each.on(TIMES, times())
+        each.on("FROM information_schema.processlist", Rows(("state", "time")))
 
 
 @pytest.mark.parametrize(
@@ -162,6 +163,7 @@ def foreign_keys(native):
         (GRAVE, dead_letters(b"id", b"vt_dead_letters_of=another"), ["error    plain/-.msg: ", "the comment of grave does not consent to it: ALTER QUEUE msg SET"]),
         (GRAVE, {"table_name = 'grave'": DENIED}, ["error    plain/-.msg: vt_dead_letter: command denied to user 'u'"]),
         # the server
+        ({}, {"FROM information_schema.processlist": Rows(("state", "time"), ((b"Commit", b"42"),))}, ["error    plain/-: a commit has waited for 42 s (Commit); make room"]),
         ({}, foreign_keys(b"OFF"), ["warning  plain/-.child: ", "innodb_native_foreign_keys = ON"]),
         ({}, {"user_variables_by_thread": DENIED}, ["info ", "GRANT SELECT ON performance_schema.user_variables_by_thread"]),
         ({}, {"SHOW GRANTS": Rows(("grants",), ((b"GRANT SELECT ON `db`.* TO `root`@`%`",),))}, ["cannot see triggers", "GRANT TRIGGER ON"]),
