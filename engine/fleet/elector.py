@@ -61,6 +61,9 @@ class Tables(Protocol):
     def withhold(self, reason: str) -> None:
         """Send nothing more, at once."""
 
+    def not_elected(self, reason: str) -> None:
+        """Note why this member takes no part now, while nothing is sent anyway."""
+
     async def drain(self) -> None:
         """Return when nothing of what was withheld is under way any more."""
 
@@ -380,7 +383,10 @@ class Elector:
         """Follow again, after *pause_ns* or one that doubles: the lock went with the connection, or may have."""
         if connection != self._connection:
             return
-        self._withhold(reason)
+        if self._is_sending:
+            self._withhold(reason)
+        else:
+            self._tables.not_elected(reason)
         self._close()
         if pause_ns is None:
             # The shift is bounded because `_failures` is not, and a server may be away for days.

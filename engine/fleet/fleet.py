@@ -80,6 +80,10 @@ class ShardElection:
         """Let the registry withhold the shard."""
         self._fleet.here.deposed(*self.shard, reason)
 
+    def not_elected(self, reason: str) -> None:
+        """Let streams that end because no member serves them say why."""
+        self._fleet.here.not_elected(*self.shard, reason)
+
     async def drain(self) -> None:
         """Return when nothing is being written to the shard any more."""
         await self._fleet.here.drain(*self.shard)

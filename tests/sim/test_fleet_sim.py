@@ -69,6 +69,9 @@ class SimMember:
         assert self.term is not None, "withheld what was not sent"
         self.term = None
 
+    def not_elected(self, _reason):
+        pass
+
     async def drain(self):
         await asyncio.sleep(self.fleet.dice.choice([0, 0.01, 1]))
 

@@ -210,6 +210,11 @@ class DispatcherHere(Dispatcher):
         for runner in self._runners(keyspace):
             runner.give_up_reads(shard)
 
+    def not_elected(self, keyspace: str, shard: ShardName, reason: str) -> None:
+        """Note why this process is not elected: the *reason* for clients, unless another one serves its streams."""
+        if isinstance(self._withheld.get((keyspace, shard)), events.Deposed):
+            self._withhold(keyspace, events.Deposed(shard, reason))
+
     def served_elsewhere(self, keyspace: str, shard: ShardName) -> None:
         """Note that the dispatcher of a shard serves the streams of this process."""
         self._withhold(keyspace, events.ServedElsewhere(shard))

@@ -48,6 +48,9 @@ class Part:
     def withhold(self, reason):
         self.said.append(reason)
 
+    def not_elected(self, _reason):
+        pass
+
     async def drain(self):
         await self.is_busy.wait()
 

@@ -62,6 +62,15 @@ async def test_a_stream_ends_with_who_dispatches_where_there_is_no_way_to_it():
         assert "member m0 dispatches it, at m0:1" in str(client.ended[0])
 
 
+async def test_a_stream_ends_with_why_no_member_is_elected_now():
+    async with Members(1) as fleet:
+        client = fleet.attach(0, Client())
+        await asyncio.sleep(0.1)
+        fleet.servers["0"].crash()  # of the election; the store answers
+        await asyncio.sleep(32)
+        assert "connection refused" in str(client.ended[0])
+
+
 async def test_a_definition_that_changes_through_one_member_is_read_by_the_others():
     async with Members() as fleet:
         # At once, though the first member has not heard of the second yet.
