@@ -262,7 +262,8 @@ class Control:
             db=dsn.database,
             charset="utf8mb4",
             autocommit=None,  # `init_command` says it
-            init_command=own_statement(),
+            # A proxy passes it on to a server, and shall answer where there is none.
+            init_command=own_statement() if self._keyspace else None,
             connect_timeout=CONNECT_TIMEOUT_S,
             ssl=context,
         )

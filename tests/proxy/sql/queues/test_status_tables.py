@@ -1,7 +1,9 @@
 """What a server is asked in place of a statement on the schema `streamfrom`; servers answer in test_admin.py of the integration tests."""
 
 import ast
+import io
 
+from streamfrom.proxy.commands.top import parse_address, watch
 from streamfrom.proxy.sql.queues.status_tables import columns_alone
 from tests.cases import cases, in_turn
 from tests.sqlparse_ext.facts import statement
@@ -41,10 +43,14 @@ async def test_columns_alone_need_no_server(sql, columns):
 
 async def test_while_no_server_answers_its_reason_is_shown(server, other_server, proxy):
     client = await proxy.client("commerce")
+    server.stop()
+    other_server.stop()
     for shard in proxy.app.shards.values():
-        shard.trouble = "on fire"
-    heard = server.heard[:]
+        await shard.probe()
     asked = await client.query("SELECT Shard, is_up, last_error FROM streamfrom.shards")
-    assert asked.rows == [(name, b"0", b"on fire") for name in (b"-80", b"80-", b"-")]
+    assert [row[:2] for row in asked.rows] == [(b"-80", b"0"), (b"80-", b"0"), (b"-", b"0")]
+    assert all(b"mysql://root@127.0.0.1" in (row[2] or b"") for row in asked.rows)
     assert (await client.query("SHOW QUEUE STATUS LIKE 'x%'")).rows == []
-    assert server.heard == heard
+    drawn = io.StringIO()
+    await watch(parse_address(f"mysql://root@127.0.0.1:{proxy.port}", {}), None, drawn)
+    assert drawn.getvalue() == "no message tables\n"
