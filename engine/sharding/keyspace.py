@@ -56,12 +56,6 @@ class KeyRange:
         ident = _trimmed(ksid)
         return _trimmed(self.start) <= ident and (not self.end or ident < _trimmed(self.end))
 
-    def meets(self, other: KeyRange) -> bool:
-        """Return whether an id may lie in both."""
-        return (not self.end or _trimmed(other.start) < _trimmed(self.end)) and (
-            not other.end or _trimmed(self.start) < _trimmed(other.end)
-        )
-
     def __str__(self) -> str:
         return f"{self.start.hex()}-{self.end.hex()}"
 

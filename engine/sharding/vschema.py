@@ -11,15 +11,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from streamfrom.engine.errors import VindexError, VschemaError
-from streamfrom.engine.sharding.vindex import Vindex, is_loose, is_of_strings, make_any_vindex
+from streamfrom.engine.sharding.vindex import Vindex, is_loose, is_of_strings, make_vindex
 from streamfrom.sqlparse_ext.stored_forms import ColumnType, StoredForm, folds_case, stored_form
-
-
-if TYPE_CHECKING:
-    from streamfrom.engine.sharding.vindex import MultiColumnVindex
 
 
 _TABLE_TYPES: Final = ("", "sequence", "reference")
@@ -51,31 +47,28 @@ class VindexSpec:
     type: str
     params: Mapping[str, str]
     owner: str
-    vindex: Vindex | MultiColumnVindex
+    vindex: Vindex
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnVindex:
-    """The columns, in lower case, that a vindex reads in one table.
+    """The column, in lower case, that a vindex reads in one table.
 
-    types: the types of the columns, None for one that is not known.
-    folds: values that a column's collation finds equal have one keyspace id; only a queue's own comment can say so,
+    type: the column's type; None if it is not known.
+    folds: values that the column's collation finds equal have one keyspace id; only a queue's own comment can say so,
         since a vschema's vindex takes the bytes that Vitess takes.
     """
 
-    columns: tuple[str, ...]
+    column: str
     vindex: VindexSpec
-    types: tuple[ColumnType | None, ...] = ()
+    type: ColumnType | None = None
     folds: bool = False
 
     @property
-    def forms(self) -> tuple[StoredForm, ...]:
-        """The stored forms of the columns' values, by which the vindex places rows."""
+    def form(self) -> StoredForm:
+        """The stored forms of the column's values, by which the vindex places rows."""
         holds_strings = is_of_strings(self.vindex.vindex)
-        types = self.types or (None,) * len(self.columns)
-        return tuple(
-            stored_form(each, holds_strings=holds_strings, folds=self.folds) for each in types
-        )
+        return stored_form(self.type, holds_strings=holds_strings, folds=self.folds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +163,7 @@ def _vindex(name: str, raw: dict[str, Any]) -> VindexSpec:
         key: str(value) for key, value in (_typed(raw, "params", dict, where) or {}).items()
     }
     try:
-        vindex = make_any_vindex(vindex_type, params)
+        vindex = make_vindex(vindex_type)
     except VindexError as error:
         raise VschemaError(str(error)) from error
     return VindexSpec(name, vindex_type, params, _typed(raw, "owner", str, where) or "", vindex)
@@ -238,12 +231,9 @@ def _column_vindex(
         raise VschemaError(
             f"must specify at least one column for vindex ({name}) and table ({table})"
         )
-    count = len(names) if isinstance(spec.vindex, Vindex) else spec.vindex.count
-    if count != len(names):
-        raise VschemaError(
-            f"vindex {name} of table {table} takes {count} columns, not {len(names)}"
-        )
-    return ColumnVindex(tuple(str(one).lower() for one in names), spec)
+    if len(names) > 1:
+        raise VschemaError(f"vindex {name} of table {table} takes 1 column, not {len(names)}")
+    return ColumnVindex(str(names[0]).lower(), spec)
 
 
 def _pinned(table: str, text: str | None) -> bytes | None:
@@ -293,12 +283,11 @@ def with_queues(
         if routing is None or not routing.column_vindexes:
             continue
         first, *others = routing.column_vindexes
+        known = columns.get(first.column)
         if name in vschema.tables:
-            known = tuple(map(columns.get, first.columns))
-            first = replace(first, types=known)
+            first = replace(first, type=known)
         else:
-            (column,) = first.columns
-            first = placed_by(first.vindex, column, columns.get(column))
+            first = placed_by(first.vindex, first.column, known)
         tables[name] = replace(routing, column_vindexes=(first, *others))
     return replace(vschema, tables=tables) if tables != vschema.tables else vschema
 
@@ -306,15 +295,15 @@ def with_queues(
 def placed_by(spec: VindexSpec, column: str, column_type: ColumnType | None) -> ColumnVindex:
     """Return how a queue whose own comment shards it places its rows."""
     folds = column_type is not None and (is_loose(spec.vindex) or not folds_case(column_type))
-    return ColumnVindex((column.lower(),), spec, (column_type,), folds)
+    return ColumnVindex(column.lower(), spec, column_type, folds)
 
 
 def vindex_of(vindexes: Mapping[str, VindexSpec], name: str) -> VindexSpec | None:
-    """Return the vindex of one column that *vindexes* call *name*, or whose type that is; else None."""
+    """Return the vindex that *vindexes* call *name*, or whose type that is; else None."""
     known = vindexes.get(name)
     if known is None:
         try:
-            known = VindexSpec(name, name, {}, "", make_any_vindex(name, {}))
+            known = VindexSpec(name, name, {}, "", make_vindex(name))
         except VindexError:
             return None
-    return known if isinstance(known.vindex, Vindex) else None
+    return known

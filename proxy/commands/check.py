@@ -31,7 +31,7 @@ from streamfrom.engine.messaging.table.table_settings import (
 from streamfrom.engine.messaging.upkeep import dead_letter_table
 from streamfrom.engine.messaging.upkeep.partitions import TakeCensus, late, split
 from streamfrom.engine.sharding.sequence_tables import resolve
-from streamfrom.engine.sharding.vindex import Vindex, is_loose
+from streamfrom.engine.sharding.vindex import is_loose
 from streamfrom.engine.sharding.vschema import TableRouting, unknown_keys, with_queues
 from streamfrom.proxy.accounts.user_logins import login_fix, shared_note, user_logins
 from streamfrom.proxy.backends.shard import READ_ONLY, ReplicaHealth, ShardRuntime
@@ -409,7 +409,7 @@ class _ShardCheck:
         if routing is None and shard_by is not None:
             report.error(
                 subject,
-                f"vt_shard_by: there is no vindex '{shard_by[0]}' of one column",
+                f"vt_shard_by: there is no vindex '{shard_by[0]}'",
                 "add it to the vschema",
             )
         elif routing is None:
@@ -423,8 +423,8 @@ class _ShardCheck:
         shards = len(self._keyspace.shards)
         if shards > 1:
             self._check_placing(queue.name, routing)
-        placed_by = None if routing.primary is None else routing.primary.columns
-        if placed_by != (queue.id_column.lower(),):
+        placed_by = None if routing.primary is None else routing.primary.column
+        if placed_by != queue.id_column.lower():
             report.warning(
                 subject,
                 f"its primary vindex is not on {queue.id_column}: acks by id go to every shard",
@@ -438,26 +438,16 @@ class _ShardCheck:
         if routing is None or routing.primary is None:
             return
         primary, subject = routing.primary, f"{self.shard}.{name}"
-        vindex = primary.vindex.vindex
-        for column, kind, form in zip(
-            primary.columns, primary.types, primary.forms, strict=False
-        ):
-            if form.fault:
-                self._report.error(
-                    subject, f"column {column}, which places its rows: {form.fault}"
-                )
-            elif (
-                kind is not None
-                and folds_case(kind)
-                and isinstance(vindex, Vindex)
-                and not is_loose(vindex)
-            ):
-                self._report.warning(
-                    subject,
-                    f"column {column} is placed by its bytes ({primary.vindex.name}), and its collation {kind.collation}"
-                    " finds more values equal: such rows are on different shards, and a lookup finds one of them",
-                    f"MODIFY {column} with COLLATE utf8mb4_bin, or write each value in one spelling",
-                )
+        column, kind, fault = primary.column, primary.type, primary.form.fault
+        if fault:
+            self._report.error(subject, f"column {column}, which places its rows: {fault}")
+        elif kind is not None and folds_case(kind) and not is_loose(primary.vindex.vindex):
+            self._report.warning(
+                subject,
+                f"column {column} is placed by its bytes ({primary.vindex.name}), and its collation {kind.collation}"
+                " finds more values equal: such rows are on different shards, and a lookup finds one of them",
+                f"MODIFY {column} with COLLATE utf8mb4_bin, or write each value in one spelling",
+            )
 
     async def _check_dead_letter(self, queue: MessageTable, subject: str) -> None:
         """Say whether the dead letters of a queue have no table, or one that keeps nothing of them."""

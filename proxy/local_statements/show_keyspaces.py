@@ -212,7 +212,7 @@ def _vindexes_on(
             raise NoSuchVschemaTable(table.name, keyspace.name)
         rows = [
             (
-                ", ".join(cv.columns),
+                cv.column,
                 spec.name,
                 spec.type,
                 _params(spec.params.items()),

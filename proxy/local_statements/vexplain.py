@@ -164,13 +164,8 @@ def _access(statement: Statement, keyspace: Keyspace, count: int) -> dict[str, A
     dealt = next((table for table in tables if table.primary is not None), None)
     if dealt is None or dealt.primary is None:
         return {"Variant": "Reference"}
-    # The words are Vitess's: one key range is EqualUnique, a list IN, a prefix of several columns SubShard.
-    (column, *others), vindex = dealt.primary.columns, dealt.primary.vindex.name
-    operands = shape.conditions.get(column)
-    if others and operands is not None:
-        is_whole = all(other in shape.conditions for other in others)
-        found = "EqualUnique" if is_whole and count == 1 else "IN" if is_whole else "SubShard"
-        return {"Variant": found, "Vindex": vindex}
+    # The words are Vitess's: one key range is EqualUnique, a list IN.
+    vindex, operands = dealt.primary.vindex.name, shape.conditions.get(dealt.primary.column)
     values = None if operands is None else statement.values(operands)
     if operands is None or values is None:
         return {"Variant": "Scatter" if count > 1 else "EqualUnique"}

@@ -272,8 +272,8 @@ class JoinPlanner:
             # A new row needs an owner, and a value without one is an error. A row that is only
             # looked for may be nowhere.
             if is_target and values is not None and len(values) == 1:
-                return (each.rows.owner(values),)
-            found = each.rows.shares([values])
+                return (each.rows.owner(values[0]),)
+            found = each.rows.shares(values)
             # All conditions hold at once, so any of them may choose the shards: the one that
             # leaves the fewest.
             if found is not None and (best is None or len(found) < len(best)):

@@ -173,11 +173,9 @@ class Planner:
             whole = plan_of_rows(self._tables, shape, self._route_of)
             return Plan(find=merged_or_by_rows(joined.route, whole))
         rows = self._tables.rows(tables[0].name)
-        changes = shape.kind is Kind.UPDATE and not shape.assignments.keys().isdisjoint(
-            rows.columns
-        )
-        given, limit = rows.given(shape), limit_of(shape)
-        if changes and not given:
+        changes = shape.kind is Kind.UPDATE and rows.column in shape.assignments
+        given, limit = shape.conditions.get(rows.column), limit_of(shape)
+        if changes and given is None:
             rows.refuse_changes(shape)
         whole = plan_of_rows(self._tables, shape, self._route_of)
 
@@ -185,7 +183,7 @@ class Planner:
             merged = merged_or_by_rows(lambda _: self._scattered(shape, shards), whole)
             return merged(statement)
 
-        if not given and limit is None:
+        if given is None and limit is None:
             try:
                 return Plan(_or_by_rows(self._scattered(shape, self._shards), whole))
             except Unsupported:
@@ -202,8 +200,7 @@ class Planner:
             return replace(route, rows_max=rows_max(statement, limit))
 
         def spread(statement: Statement) -> Route:
-            values = [statement.values(operands) for operands in given]
-            shares = rows.shares(values) if values else None
+            shares = None if given is None else rows.shares(statement.values(given))
             if shares is None:
                 return scattered(self._shards, statement)
             if not shares:
@@ -213,12 +210,8 @@ class Planner:
             if len(shards) == 1:
                 return OneShard(shards[0])
             route = scattered(shards, statement)
-            slot = given[0][0]
-            if (
-                isinstance(route, WriteParts)
-                and isinstance(slot, ListSlot)
-                and len(rows.columns) == 1
-            ):
+            slot = given[0] if given else None
+            if isinstance(route, WriteParts) and isinstance(slot, ListSlot):
                 texts = share_list(statement, slot, shares.values())
                 return WriteParts(tuple(zip(shards, texts, strict=True)))
             return route
@@ -310,20 +303,18 @@ def plan_insert(
     _refuse_subqueries(tables, shape)
     if insert.source is InsertSource.SET:
         _require(rows, table, insert.set)
-        operands = [insert.set[column] for column in rows.columns]
-        return Plan(
-            find=lambda statement: OneShard(rows.owner(list(map(statement.known, operands))))
-        )
+        operand = insert.set[rows.column]
+        return Plan(find=lambda statement: OneShard(rows.owner(statement.known(operand))))
     columns = insert.columns or columns_of(table)
     if columns is None:
         raise Unsupported(
             f"{shape.verb} without a column list into sharded table '{table}'; name the columns"
         )
     _require(rows, table, columns)
-    positions = [columns.index(column) for column in rows.columns]
+    position = columns.index(rows.column)
     if insert.source is InsertSource.SELECT:
-        return JoinPlanner(tables, shape, positions[0]).plan()
-    return Plan(find=lambda statement: _split(statement, rows, positions, shards))
+        return JoinPlanner(tables, shape, position).plan()
+    return Plan(find=lambda statement: _split(statement, rows, position, shards))
 
 
 def _refuse_subqueries(tables: VschemaTables, shape: Shape) -> None:
@@ -338,15 +329,14 @@ def _refuse_subqueries(tables: VschemaTables, shape: Shape) -> None:
 
 
 def _require(rows: RowRouting, table: str, given: Collection[str]) -> None:
-    for column in rows.columns:
-        if column not in given:
-            raise MissingVindexColumn(table, column)
+    if rows.column not in given:
+        raise MissingVindexColumn(table, rows.column)
 
 
 def _split(
     statement: Statement,
     routing: RowRouting,
-    positions: Sequence[int],
+    position: int,
     shards: tuple[Shard, ...],
 ) -> Route:
     """Return which shard gets which of the rows of a VALUES list."""
@@ -354,8 +344,8 @@ def _split(
     if rows is None:
         raise Unsupported(f"this form of {statement.shape.verb} in a sharded keyspace")
     by_shard: dict[Shard, list[int]] = {}
-    for index, values in enumerate(zip(*map(rows.position, positions), strict=True)):
-        by_shard.setdefault(routing.owner(values), []).append(index)
+    for index, value in enumerate(rows.position(position)):
+        by_shard.setdefault(routing.owner(value), []).append(index)
     if len(by_shard) == 1:
         return OneShard(next(iter(by_shard)))
     written = [shard for shard in shards if shard in by_shard]

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from itertools import product
-from math import prod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.sharding.keyspace import KeyRange, Keyspace, Shard
-from streamfrom.engine.sharding.vindex import Vindex, end_of_range
 from streamfrom.proxy.errors import BadVindexValue
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.statements import OPAQUE, Opaque, Operand, Shape, Statement, Value
+from streamfrom.sqlparse_ext.statements import OPAQUE, Opaque, Shape, Statement, Value
 from streamfrom.sqlparse_ext.writes.insert_gaps import keeps_shard
 
 
 if TYPE_CHECKING:
+    from streamfrom.engine.sharding.keyspace import Keyspace, Shard
     from streamfrom.engine.sharding.vschema import ColumnVindex, TableRouting
-
-
-# So many combinations of values of several columns are looked at; more go to all shards.
-_COMBINATIONS_MAX: Final = 1000
 
 
 class RowRouting:
@@ -30,79 +23,40 @@ class RowRouting:
     def __init__(
         self, keyspace: Keyspace, shards: tuple[Shard, ...], table: str, primary: ColumnVindex
     ) -> None:
-        vindex = primary.vindex.vindex
-        self.columns = primary.columns
-        self._forms = primary.forms
+        self.column = primary.column
+        self._form = primary.form
+        self._map = primary.vindex.vindex.map  # returns the keyspace id of a row by its value
         self._keyspace = keyspace
         self._shards = shards
         self._table = table
-        # The keyspace id of a row, or what the ids begin with that the first columns' values give.
-        self._prefix: Callable[[Sequence[Value]], bytes | None]
-        if isinstance(vindex, Vindex):
-            single = vindex.map
-            self._prefix = lambda values: single(values[0])
-        else:
-            self._prefix = vindex.prefix
 
-    def given(self, shape: Shape) -> tuple[tuple[Operand, ...], ...]:
-        """Return the conditions on the first columns, as many as have one without a gap."""
-        found = []
-        for column in self.columns:
-            operands = shape.conditions.get(column)
-            if operands is None:
-                break
-            found.append(operands)
-        return tuple(found)
-
-    def shares(self, given: Sequence[Sequence[Value] | None]) -> dict[Shard, list[int]] | None:
-        """Return which combinations of values each shard may have rows with, by their numbers.
-
-        given: the values of the first columns. None where only all shards are sure.
-        """
-        columns = []
-        for form, values in zip(self._forms, given, strict=False):
-            if values is None:
-                return None
-            equal = [None if value is None else form.equal(value) for value in values]
-            if equal.count(None) > values.count(None):
-                # Rows that the server finds equal may have any keyspace id.
-                return None
-            columns.append(equal)
-        if len(columns) > 1 and prod(map(len, columns)) > _COMBINATIONS_MAX:
+    def shares(self, values: Sequence[Value] | None) -> dict[Shard, list[int]] | None:
+        """Return which of some *values* each shard may have rows with, by their numbers; None where only all shards are sure."""
+        if values is None:
             return None
-        is_whole = len(columns) == len(self.columns)
         found: dict[Shard, list[int]] = {}
-        for number, row in enumerate(product(*columns)):
-            if None in row:
+        for number, value in enumerate(values):
+            if value is None:
                 continue
-            prefix = self._prefix(row)
-            if prefix is None:
-                # '5abc' = 5 is true for MySQL, and no vindex knows that.
+            equal = self._form.equal(value)
+            # Rows that the server finds equal may have any keyspace id; '5abc' = 5 is true for MySQL, and no vindex knows that.
+            keyspace_id = None if equal is None else self._map(equal)
+            if keyspace_id is None:
                 return None
-            if is_whole:
-                found.setdefault(self._keyspace.shard_of(prefix), []).append(number)
-                continue
-            for shard in self._shards_of(prefix):
-                found.setdefault(shard, []).append(number)
+            found.setdefault(self._keyspace.shard_of(keyspace_id), []).append(number)
         return {shard: found[shard] for shard in self._shards if shard in found}
 
-    def owner(self, values: Sequence[Value | Opaque]) -> Shard:
-        """Return the shard of a new row. Raises what is wrong with one of its values."""
-        usable: list[Value] = []
-        keyspace_id = None
-        for column, form, value in zip(self.columns, self._forms, values, strict=True):
-            if isinstance(value, Opaque):
-                raise Unsupported(
-                    f"an expression for the vindex column '{column}' of table"
-                    f" '{self._table}'; give its value"
-                )
-            stored = None if value is None else form.stored(value)
-            if stored is not None:
-                usable.append(stored)
-                keyspace_id = self._prefix(usable)
-            if stored is None or keyspace_id is None:
-                raise BadVindexValue(self._table, column, value, form.hint)
-        assert keyspace_id is not None
+    def owner(self, value: Value | Opaque) -> Shard:
+        """Return the shard of a new row. Raises what is wrong with its value."""
+        if isinstance(value, Opaque):
+            raise Unsupported(
+                f"an expression for the vindex column '{self.column}' of table"
+                f" '{self._table}'; give its value"
+            )
+        stored = None if value is None else self._form.stored(value)
+        keyspace_id = None if stored is None else self._map(stored)
+        if keyspace_id is None:
+            raise BadVindexValue(self._table, self.column, value, self._form.hint)
         shard = self._keyspace.shard_of(keyspace_id)
         if shard not in self._shards:
             raise Unsupported(
@@ -115,33 +69,20 @@ class RowRouting:
 
         statement: one of an UPDATE's, whose values may show that it moves none.
         """
-        for form, column in zip(self._forms, self.columns, strict=True):
-            if column not in shape.assignments:
-                continue
-            if shape.insert is not None and keeps_shard(shape, column):
-                continue
-            if statement is not None:
-                new = statement.known(shape.assignments[column])
-                old = statement.values(shape.conditions.get(column, (OPAQUE,)))
-                stored = None if isinstance(new, Opaque) or new is None else form.stored(new)
-                if (
-                    stored is not None
-                    and old
-                    and {form.equal(each) for each in old} == {stored}
-                ):
-                    continue
-            raise Unsupported(
-                f"changing the vindex column '{column}'; delete the row, and insert it with the new value"
-            )
-
-    def _shards_of(self, prefix: bytes) -> Sequence[Shard]:
-        """Return the shards of all keyspace ids that begin with *prefix*."""
-        wanted = KeyRange(prefix, end_of_range(prefix))
-        return [
-            shard
-            for shard in self._keyspace.shards
-            if shard.key_range is None or shard.key_range.meets(wanted)
-        ]
+        column, form = self.column, self._form
+        if column not in shape.assignments:
+            return
+        if shape.insert is not None and keeps_shard(shape, column):
+            return
+        if statement is not None:
+            new = statement.known(shape.assignments[column])
+            old = statement.values(shape.conditions.get(column, (OPAQUE,)))
+            stored = None if isinstance(new, Opaque) or new is None else form.stored(new)
+            if stored is not None and old and {form.equal(each) for each in old} == {stored}:
+                return
+        raise Unsupported(
+            f"changing the vindex column '{column}'; delete the row, and insert it with the new value"
+        )
 
 
 # Of these equal values have equal keyspace ids: rows that are equal in the vindex column are on
@@ -157,10 +98,9 @@ def not_in_vschema(keyspace: Keyspace, name: str, placed_by: ColumnVindex | None
     """
     vindexes = {} if keyspace.vschema is None else keyspace.vschema.vindexes
     if placed_by is None:
-        usable = (each.name for each in vindexes.values() if isinstance(each.vindex, Vindex))
-        column, vindex = "id", next(usable, "xxhash")
+        column, vindex = "id", next(iter(vindexes), "xxhash")
     else:
-        column, vindex = placed_by.columns[0], placed_by.vindex.name
+        column, vindex = placed_by.column, placed_by.vindex.name
     line = {name: {"column_vindexes": [{"column": column, "name": vindex}]}}
     lines = f"its tables: {json.dumps(line, ensure_ascii=False)[1:-1]}"
     if vindex not in vindexes:
@@ -219,25 +159,13 @@ class VschemaTables:
     def rows(self, name: str) -> RowRouting:
         """Return how the vindex of table *name* places its rows. Raises Unsupported without one."""
         routing = self.get(name)
-        if routing.type:
-            raise Unsupported(f"{routing.type} table '{name}'")
-        primary = routing.primary
-        if primary is None or (
-            len(primary.columns) > 1 and isinstance(primary.vindex.vindex, Vindex)
-        ):
-            raise Unsupported(
-                f"table '{name}', whose primary vindex has several columns; USE one shard for it"
-            )
-        return RowRouting(self.keyspace, self.shards, name, primary)
+        if routing.type or routing.primary is None:
+            raise Unsupported(f"{routing.type or 'pinned'} table '{name}'")
+        return RowRouting(self.keyspace, self.shards, name, routing.primary)
 
     def column(self, name: str) -> str:
-        """Return the one column that places a row of table *name*. Raises Unsupported for several."""
-        columns = self.rows(name).columns
-        if len(columns) > 1:
-            raise Unsupported(
-                f"table '{name}', whose primary vindex has several columns; USE one shard for it"
-            )
-        return columns[0]
+        """Return the column that places a row of table *name*. Raises as `rows`."""
+        return self.rows(name).column
 
     def equality(self, name: str) -> str | None:
         """Return the vindex type by which equal values of any tables are on one shard.

@@ -209,8 +209,6 @@ def _vindex_of(endpoint: Endpoint, table: str) -> tuple[str, str]:
     if not told:
         raise RequestError(f"{table} at --to-proxy has no vindex: add it to the vschema there")
     column, _, kind, *_ = map(text_of, told[0])
-    if "," in column:
-        raise RequestError(f"{table} at --to-proxy has a vindex of several columns: {column}")
     return column, kind
 
 

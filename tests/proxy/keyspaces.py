@@ -21,7 +21,6 @@ VSCHEMA = json.dumps(
             "t": {"column_vindexes": [{"column": "id", "name": "numeric"}]},
             "msg": {"column_vindexes": [{"column": "id", "name": "numeric"}]},
             "named": {"column_vindexes": [{"column": "name", "name": "md5"}]},
-            "multi": {"column_vindexes": [{"columns": ["a", "b"], "name": "numeric"}]},
             "ref": {"type": "reference"},
             "pin": {"pinned": "00"},
             "pin_high": {"pinned": "80"},

@@ -163,8 +163,8 @@ class Rig:
         assert vschema is not None
         return vschema.tables[table].primary
 
-    def columns(self, table: str) -> Any:
-        return self.primary(table).columns
+    def column(self, table: str) -> Any:
+        return self.primary(table).column
 
 
 def test_what_a_comment_says_is_in_force_until_it_says_something_else():
@@ -172,8 +172,8 @@ def test_what_a_comment_says_is_in_force_until_it_says_something_else():
     rig.create("q", ",vt_shard_by=hash(user_id)")
     rig.create("other")
     rig.sharding.tables_changed(SHARDED.name)
-    assert rig.columns("q") == ("user_id",)
-    assert rig.columns("t") == ("id",), "what the vschema says stays"
+    assert rig.column("q") == "user_id"
+    assert rig.column("t") == "id", "what the vschema says stays"
     rig.create("third")
     rig.sharding.tables_changed(SHARDED.name)
     assert len(rig.applied) == 1, "nothing that concerns routing has changed"
@@ -188,7 +188,7 @@ def test_a_keyspace_counts_as_its_tables_are_once_it_is_put_into_force_and_until
     rig.sharding.tables_changed(SHARDED.name)
     assert rig.applied == []
     rig.sharding.vschema_changed(SHARDED)
-    assert rig.columns("q") == ("user_id",)
+    assert rig.column("q") == "user_id"
     rig.sharding.forget(SHARDED.name)
     rig.tables.clear()
     rig.sharding.tables_changed(SHARDED.name)
@@ -199,7 +199,7 @@ def test_the_types_of_the_columns_that_place_rows_are_known():
     rig = Rig(SHARDED)
     rig.types["t"] = {"id": ColumnType("uuid"), "other": ColumnType("int")}
     rig.sharding.tables_changed(SHARDED.name)
-    assert rig.primary("t").types == (ColumnType("uuid"),)
+    assert rig.primary("t").type == ColumnType("uuid")
 
 
 def test_a_new_vschema_keeps_the_queues_that_it_does_not_name():
@@ -209,7 +209,7 @@ def test_a_new_vschema_keeps_the_queues_that_it_does_not_name():
     rig.sharding.vschema_changed(
         replace(SHARDED, vschema=parse_vschema('{"sharded": true, "tables": {}}'))
     )
-    assert rig.columns("q") == ("user_id",)
+    assert rig.column("q") == "user_id"
     assert rig.applied[-1].vschema != SHARDED.vschema
     plain = Rig(PLAIN)
     plain.create("q", ",vt_shard_by=hash(user_id)")

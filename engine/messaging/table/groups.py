@@ -13,7 +13,7 @@ claim has seen that its group is done, whichever process wrote or acknowledged t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -86,20 +86,19 @@ def column_faults(groups: tuple[str, str] | None, columns: Mapping[str, bool]) -
 
 
 def placement_fault(
-    groups: tuple[str, str] | None, placed_by: Collection[str] | None, shards: int
+    groups: tuple[str, str] | None, placed_by: str | None, shards: int
 ) -> str | None:
     """Return why members of a group and what comes after them are on several shards; None if they may be on one.
 
-    placed_by: the columns that place a row on its shard; None if they are not known.
+    placed_by: the column that places a row on its shard, in lower case; None if it is not known.
     """
-    if groups is None or not placed_by or shards < 2:
+    if groups is None or shards < 2:
         return None
     _, after = groups
     # An id is unique, and members of a group do not come after it.
-    apart = sorted({column.lower() for column in placed_by} & {"id", after.lower()})
-    if not apart:
+    if placed_by not in {"id", after.lower()}:
         return None
     return (
-        f"vt_group: its rows are placed by {', '.join(apart)}, so the members of a group and what comes after them are on"
+        f"vt_group: its rows are placed by {placed_by}, so the members of a group and what comes after them are on"
         " several shards, and no shard waits for another: shard the queue by a column that they share, SHARD BY (tenant) for example"
     )

@@ -248,7 +248,7 @@ class QueueStatements:
         placed_by = parse_comment(comment).shard_by
         placed = _placed_by(queue.name, comment, view.keyspace)
         if placed_by is None and placed is not None:
-            placed_by = placed.vindex.name, placed.columns[0]
+            placed_by = placed.vindex.name, placed.column
         return await self._allowed(create_dead_letters(table, queue.name, columns, placed_by))
 
     async def _check_change(self, view: View, name: str, comment: str) -> None:
@@ -350,14 +350,14 @@ class QueueStatements:
                 return None
             vindex, column = sharding(queue, await _collation(view))
             if vindex_of({} if vschema is None else vschema.vindexes, vindex) is None:
-                raise BadQueue(f"there is no vindex '{vindex}' of one column")
+                raise BadQueue(f"there is no vindex '{vindex}'")
             return vindex, column
         if queue.shard_by is not None:
             wanted, column = queue.shard_by
             primary = routing.primary
             if (
                 primary is None
-                or [each.lower() for each in primary.columns] != [column.lower()]
+                or primary.column != column.lower()
                 or wanted not in (None, primary.vindex.name, primary.vindex.type)
             ):
                 raise Unsupported(
@@ -471,8 +471,8 @@ def _check_settings(name: str, comment: str, view: View, columns: Mapping[str, s
 def _placement_fault(name: str, comment: str, keyspace: Keyspace) -> str | None:
     """Return why a queue with *comment* cannot have its groups; None if it can."""
     placed_by = _placed_by(name, comment, keyspace)
-    columns = None if placed_by is None else placed_by.columns
-    return placement_fault(parse_comment(comment).groups, columns, len(keyspace.shards))
+    column = None if placed_by is None else placed_by.column
+    return placement_fault(parse_comment(comment).groups, column, len(keyspace.shards))
 
 
 def _placed_by(name: str, comment: str, keyspace: Keyspace) -> ColumnVindex | None:

@@ -220,8 +220,8 @@ def _check_nulls(view: View, shape: Shape, rows: Sequence[Sequence[bytes | None]
     if not insert.ignore or table is None or table.primary is None:
         return
     names = insert.columns or view.columns_of(table.name) or ()
-    places = [names.index(column) for column in table.primary.columns if column in names]
-    if any(row[place] is None for row in rows for place in places if place < len(row)):
+    place = names.index(table.primary.column) if table.primary.column in names else len(names)
+    if any(row[place : place + 1] == [None] for row in rows):
         raise Unsupported(
             "INSERT IGNORE … SELECT of a NULL for the vindex column; leave such rows out by WHERE"
         )

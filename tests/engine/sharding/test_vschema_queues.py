@@ -10,7 +10,7 @@ VSCHEMA = parse_vschema(
     json.dumps(
         {
             "sharded": True,
-            "vindexes": {"h": {"type": "hash"}, "by_region": {"type": "region_experimental", "params": {"region_bytes": "1"}}},
+            "vindexes": {"h": {"type": "hash"}},
             "tables": {"t": {"column_vindexes": [{"column": "id", "name": "h"}]}},
         }
     )
@@ -21,7 +21,7 @@ VSCHEMA = parse_vschema(
 def test_a_queue_is_placed_by_a_vindex_of_the_vschema_or_by_a_type(vindex, type_):
     primary = with_queues(VSCHEMA, {"q": (vindex, "User_ID")}, {}).tables["q"].primary
     assert primary is not None
-    assert (primary.columns, primary.vindex.type) == (("user_id",), type_)
+    assert (primary.column, primary.vindex.type) == ("user_id", type_)
 
 
 def test_the_vschema_has_the_last_word():
@@ -29,8 +29,8 @@ def test_the_vschema_has_the_last_word():
     assert with_queues(VSCHEMA, {}, {}) is VSCHEMA
 
 
-@pytest.mark.parametrize("vindex", ["nosuch", "by_region", "multicol", ""])
-def test_what_is_no_vindex_of_one_column_places_nothing(vindex):
+@pytest.mark.parametrize("vindex", ["nosuch", "multicol", ""])
+def test_what_is_no_vindex_places_nothing(vindex):
     assert vindex_of(VSCHEMA.vindexes, vindex) is None
     assert with_queues(VSCHEMA, {"q": (vindex, "id")}, {}) is VSCHEMA
 
@@ -41,5 +41,5 @@ def test_columns_have_the_types_that_their_tables_say():
     for vindex, folds in (("unicode_loose_xxhash", True), ("xxhash", False)):
         tables = with_queues(VSCHEMA, {"q": (vindex, "name")}, types).tables
         (own,), (of_queue,) = tables["t"].column_vindexes, tables["q"].column_vindexes
-        assert (own.types, of_queue.types) == ((number,), (text,))
+        assert (own.type, of_queue.type) == (number, text)
         assert of_queue.folds is folds

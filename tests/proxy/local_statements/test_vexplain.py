@@ -3,8 +3,6 @@ import json
 
 import pytest
 
-from streamfrom.engine.sharding.keyspace import Keyspace
-from streamfrom.engine.sharding.vschema import parse_vschema
 from streamfrom.proxy.local_statements.vexplain import (
     check_form,
     explain_filled,
@@ -97,23 +95,3 @@ def test_an_insert_tells_what_fills_its_column(sequence, taken):
         explain_filled(statement("INSERT INTO t (a) VALUES (1)"), SHARDED, sequence, 3)
     )
     assert (found["AutoIncrement"], found["Table"], found["Variant"]) == (taken, "t", "Sharded")
-
-
-@pytest.mark.parametrize(
-    ("where", "variant"),
-    [
-        ("region = 1", "SubShard"),
-        ("region = 1 AND id = 5", "EqualUnique"),
-        ("region IN (1, 200) AND id = 5", "IN"),
-    ],
-)
-def test_a_vindex_of_several_columns_may_be_given_a_part_of_them(where, variant):
-    vindex = {"type": "region_experimental", "params": {"region_bytes": "1"}}
-    tables = {"t": {"column_vindexes": [{"columns": ["region", "id"], "name": "v"}]}}
-    vschema = parse_vschema(
-        json.dumps({"sharded": True, "vindexes": {"v": vindex}, "tables": tables})
-    )
-    found = plan(
-        f"SELECT * FROM t WHERE {where}", Keyspace("commerce", SHARDED.shards, vschema)
-    )
-    assert (found["Variant"], found["Vindex"]) == (variant, "v")
