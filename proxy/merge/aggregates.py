@@ -1,13 +1,13 @@
 """COUNT, SUM, MIN, MAX and AVG of a group, from the parts that the shards computed of it.
 
-Each accumulator reads its own columns of a shard's row, beginning at `column`. Its results have the type, scale and NULL rule
-that one server gives them.
+Each is a `GroupFold` over the shards' rows, which reads its own columns, from *column* on. Its results have the type, scale and NULL
+rule that one server gives them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from streamfrom.proxy.merge.comparison import (
     Component,
@@ -24,174 +24,98 @@ if TYPE_CHECKING:
 
 Row = list[bytes | None]
 
-_FLOATS = frozenset({int(FieldType.DOUBLE), int(FieldType.FLOAT)})
+_FLOATS: Final = frozenset({int(FieldType.DOUBLE), int(FieldType.FLOAT)})
 
 
-class Nothing:
-    """A value that follows from others once the group is complete."""
+class GroupFold(NamedTuple):
+    """How one output value of a group is made of the shards' parts."""
 
-    def add(self, row: Row, *, is_new: bool) -> None:
-        """Take nothing."""
-
-    def finish(self) -> None:
-        """Return NULL."""
-
-
-class Accumulator(Protocol):
-    """One output value of the group under way."""
-
-    def add(self, row: Row, *, is_new: bool) -> None:
-        """Take one shard's part.
-
-        *is_new*: its values of the DISTINCT arguments were not met in this group before, and none
-        of them is NULL.
-        """
-
-    def finish(self) -> bytes | None:
-        """Return the group's value and begin the next group."""
+    start: Any  # the state of a group without a part
+    # Returns the state that follows on one; takes a shard's part, and whether its values of the DISTINCT arguments were not met in
+    # this group before, and none of them is NULL.
+    step: Callable[[Any, Row, bool], Any]
+    end: Callable[[Any], bytes | None]  # returns the group's value
 
 
-class First:
-    """A value that all rows of the group share."""
-
-    def __init__(self, column: int) -> None:
-        self._column = column
-        self._value: bytes | None = None
-        self._is_set = False
-
-    def add(self, row: Row, *, is_new: bool) -> None:
-        """Take one shard's part."""
-        if not self._is_set:
-            self._is_set = True
-            self._value = row[self._column]
-
-    def finish(self) -> bytes | None:
-        """Return the group's value."""
-        self._is_set = False
-        return self._value
+# A value that follows from others once the group is complete.
+NOTHING: Final = GroupFold(None, lambda *_: None, lambda _: None)
+# COUNT(DISTINCT x, y): how many sets of values were new in the group.
+COUNT_DISTINCT: Final = GroupFold(0, lambda count, _, is_new: count + is_new, b"%d".__mod__)
 
 
-class Count:
-    """COUNT(*) and COUNT(x)."""
-
-    def __init__(self, column: int) -> None:
-        self._column = column
-        self._count = 0
-
-    def add(self, row: Row, *, is_new: bool) -> None:
-        """Take one shard's part."""
-        self._count += int(row[self._column] or 0)
-
-    def finish(self) -> bytes:
-        """Return the group's value."""
-        count, self._count = self._count, 0
-        return b"%d" % count
+def first(column: int) -> GroupFold:
+    """Return the fold of a value that all rows of the group share."""
+    return GroupFold(
+        (),
+        lambda found, row, _: found or (row[column],),
+        lambda found: found[0] if found else None,
+    )
 
 
-class CountDistinct:
-    """COUNT(DISTINCT x, y): how many sets of values were new in the group."""
-
-    def __init__(self) -> None:
-        self._count = 0
-
-    def add(self, row: Row, *, is_new: bool) -> None:
-        """Take one shard's part."""
-        self._count += is_new
-
-    def finish(self) -> bytes:
-        """Return the group's value."""
-        count, self._count = self._count, 0
-        return b"%d" % count
+def count(column: int) -> GroupFold:
+    """Return the fold of COUNT(*) and COUNT(x)."""
+    return GroupFold(0, lambda count, row, _: count + int(row[column] or 0), b"%d".__mod__)
 
 
-class Sum:
-    """SUM(x): exact but for floats, and NULL of no values."""
+def total(column: int, definition: ColumnDefinition) -> GroupFold:
+    """Return the fold of SUM(x): exact but for floats, and NULL of no values."""
+    decimals = definition.decimals
+    # Decimals as integers of one scale: exact, and faster to add than Decimal.
+    parse: Callable[[bytes], int | float] = float if definition.type in _FLOATS else scaled
 
-    def __init__(self, column: int, definition: ColumnDefinition) -> None:
-        self._column = column
-        self.decimals = definition.decimals
-        # Decimals as integers of one scale: exact, and faster to add than Decimal.
-        self._parse: Callable[[bytes], int | float] = (
-            float if definition.type in _FLOATS else scaled
-        )
-        self._sum: int | float | None = None
+    def step(found: int | float | None, row: Row, _: bool) -> int | float | None:  # noqa: FBT001
+        text = row[column]
+        return found if text is None else parse(text) + (found or 0)
 
-    def add(self, row: Row, *, is_new: bool) -> None:
-        """Take one shard's part."""
-        text = row[self._column]
-        if text is not None:
-            self._sum = self._parse(text) + (self._sum or 0)
+    def end(found: int | float | None) -> bytes | None:
+        if isinstance(found, float):
+            return double_text(found, decimals)
+        return None if found is None else unscaled(found, decimals)
 
-    def total(self) -> int | float | None:
-        """Return the sum, scaled by `decimals` unless it is a float, and begin the next group."""
-        total, self._sum = self._sum, None
-        return total
-
-    def finish(self) -> bytes | None:
-        """Return the group's value."""
-        total = self.total()
-        if isinstance(total, float):
-            return double_text(total, self.decimals)
-        return None if total is None else unscaled(total, self.decimals)
+    return GroupFold(None, step, end)
 
 
-class Average:
-    """AVG(x), from SUM(x) and the number of values; rounded half away from zero, as servers round."""
+def average(column: int, definition: ColumnDefinition, decimals: int) -> GroupFold:
+    """Return the fold of AVG(x), from SUM(x) and the number of values; rounded half away from zero, as servers round."""
+    add, more = total(column, definition).step, count(column + 1).step
 
-    def __init__(self, total: Sum, count: Count, decimals: int) -> None:
-        self._total = total
-        self._count = count
-        self._decimals = decimals
-
-    def add(self, row: Row, *, is_new: bool) -> None:
-        """Take one shard's part."""
-        self._total.add(row, is_new=is_new)
-        self._count.add(row, is_new=is_new)
-
-    def finish(self) -> bytes | None:
-        """Return the group's value."""
-        total, count = self._total.total(), int(self._count.finish())
+    def end(found: tuple[int | float | None, int]) -> bytes | None:
+        total, count = found
         if total is None or not count:
             return None
         if isinstance(total, float):
-            return double_text(total / count, self._decimals)
-        shift = self._decimals - self._total.decimals
+            return double_text(total / count, decimals)
+        shift = decimals - definition.decimals
         count *= 10 ** max(-shift, 0)
         # In integers: (2a + b) // 2b rounds a / b half away from zero.
         quotient = (2 * abs(total) * 10 ** max(shift, 0) + count) // (2 * count)
-        return unscaled(-quotient if total < 0 else quotient, self._decimals)
+        return unscaled(-quotient if total < 0 else quotient, decimals)
+
+    return GroupFold(
+        (None, 0),
+        lambda found, row, is_new: (add(found[0], row, is_new), more(found[1], row, is_new)),
+        end,
+    )
 
 
-class Extreme:
-    """MIN(x) or MAX(x): the shards' own, compared by the key in the column *key_column*."""
+def extreme(
+    column: int,
+    key_column: int,
+    decode: Callable[[bytes | None], Component],
+    *,
+    largest: bool,
+) -> GroupFold:
+    """Return the fold of MIN(x) or MAX(x): the shards' own, compared by the key in the column *key_column*.
 
-    def __init__(
-        self,
-        column: int,
-        key_column: int,
-        decode: Callable[[bytes | None], Component],
-        *,
-        largest: bool,
-    ) -> None:
-        self._column = column
-        self._key_column = key_column
-        self._decode = decode
-        self._largest = largest
-        self._best: tuple[Component, bytes, bytes | None] | None = None
-        # The key of the value that `finish` returned last, None for NULL.
-        self.key: bytes | None = None
+    Its states are None, or the key as it compares, the value, and the key as it came.
+    """
 
-    def add(self, row: Row, *, is_new: bool) -> None:
-        """Take one shard's part."""
-        value, text = row[self._column], row[self._key_column]
+    def step(best: Any, row: Row, _: bool) -> Any:  # noqa: FBT001
+        value, text = row[column], row[key_column]
         if value is None:
-            return
-        key, best = self._decode(text), self._best
-        if best is None or (key > best[0] if self._largest else key < best[0]):
-            self._best = key, value, text
+            return best
+        key = decode(text)
+        is_better = best is None or (key > best[0] if largest else key < best[0])
+        return (key, value, text) if is_better else best
 
-    def finish(self) -> bytes | None:
-        """Return the group's value."""
-        _, value, self.key = self._best or (None, None, None)
-        self._best = None
-        return value
+    return GroupFold(None, step, lambda best: best and best[1])

@@ -21,7 +21,7 @@ from streamfrom.proxy.wire.resultset import ColumnDefinition, parse_text_row, te
 
 if TYPE_CHECKING:
     from streamfrom.proxy.merge.aggregate_expressions import Computation
-    from streamfrom.proxy.merge.aggregates import Accumulator, Row
+    from streamfrom.proxy.merge.aggregates import GroupFold, Row
     from streamfrom.proxy.merge.comparison import Component
     from streamfrom.proxy.merge.ordered_merge import LimitWindow, OrderedMerge, SortKey
 
@@ -67,7 +67,8 @@ class Test(NamedTuple):
 class GroupSort(NamedTuple):
     """One component of the final order, reversed where that is descending."""
 
-    of: Callable[[SortKey, Row], Component]  # returns it for a group's key and values
+    # Returns it for a group's key, its values, and the states that these were made of.
+    of: Callable[[SortKey, Row, Sequence[Any]], Component]
     is_late: bool = False  # the value is computed after the merge
 
 
@@ -188,7 +189,7 @@ class ComputedGroups:
             row = text_row(values[: self._width])
             if self._order:
                 order = (
-                    sort.of((), values) if sort.is_late else known
+                    sort.of((), values, ()) if sort.is_late else known
                     for sort, known in zip(self._order, kept.order, strict=True)
                 )
                 self._in_order.add(tuple(order), row)
@@ -214,7 +215,7 @@ class GroupsMerge:
         self,
         parts: OrderedMerge,
         window: LimitWindow,
-        accumulators: Sequence[Accumulator],
+        folds: Sequence[GroupFold],
         *,
         key_width: int,
         width: int,
@@ -225,7 +226,10 @@ class GroupsMerge:
     ) -> None:
         self._parts = parts
         self._window = window
-        self._accumulators = accumulators
+        self._steps = [*enumerate(fold.step for fold in folds)]
+        self._ends = [fold.end for fold in folds]
+        self._starts = [fold.start for fold in folds]
+        self._states = self._starts[:]  # of the group under way
         self._key_width = key_width
         self._width = width
         self._tests = tests
@@ -262,7 +266,7 @@ class GroupsMerge:
             self._ended = bite is None
             return self._window.cut([kept.row for kept in bite or ()])
         rows: list[bytes] = []
-        width = self._key_width
+        width, steps, states = self._key_width, self._steps, self._states
         for key, payload in zip(*self._parts.next_rows(), strict=True):
             before = self._key
             is_same = before is not None and before[:width] == key[:width]
@@ -272,8 +276,8 @@ class GroupsMerge:
                 rows += self._finish(before)
             is_new = key != before and _NULL not in key[width:]
             row = parse_text_row(payload)
-            for accumulator in self._accumulators:
-                accumulator.add(row, is_new=is_new)
+            for place, step in steps:
+                states[place] = step(states[place], row, is_new)
             self._key = key
         if self._parts.is_complete:
             if self._key is not None or not width:
@@ -284,13 +288,14 @@ class GroupsMerge:
 
     def _finish(self, key: SortKey) -> Sequence[bytes]:
         """Return the row of a group that can leave."""
-        values = [accumulator.finish() for accumulator in self._accumulators]
+        states, self._states[:] = self._states[:], self._starts
+        values = [end(state) for end, state in zip(self._ends, states, strict=True)]
         if not all(test.passes(values) for test in self._tests):
             return ()
         # What a shard goes on with needs all values.
         row = text_row(values if self.computed is not None else values[: self._width])
         if self._kept is None:
             return (row,)
-        order = ((0,) if sort.is_late else sort.of(key, values) for sort in self._sorts)
+        order = ((0,) if sort.is_late else sort.of(key, values, states) for sort in self._sorts)
         self._kept.add(tuple(order), row)
         return ()

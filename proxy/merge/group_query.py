@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.merge.aggregate_expressions import Computation
 from streamfrom.proxy.merge.aggregates import (
-    Average,
-    Count,
-    CountDistinct,
-    Extreme,
-    First,
-    Nothing,
-    Sum,
+    COUNT_DISTINCT,
+    NOTHING,
+    GroupFold,
+    average,
+    count,
+    extreme,
+    first,
+    total,
 )
 from streamfrom.proxy.merge.comparison import (
     NOT_FIXED,
@@ -46,7 +47,6 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.merge.aggregates import Accumulator
     from streamfrom.proxy.merge.shard_texts import Texts
 
 
@@ -200,8 +200,8 @@ class GroupsQuery:
             column += len(parts)
         return found
 
-    def merger(self, count: int, definitions: Sequence[ColumnDefinition]) -> GroupsMerge:
-        """Return what merges the answers of *count* shards, which have these *definitions*."""
+    def merger(self, shards: int, definitions: Sequence[ColumnDefinition]) -> GroupsMerge:
+        """Return what merges the answers of so many *shards*, which have these *definitions*."""
         grouping = self._grouping
         decoders = [
             self._keys[grouping.groups[place].text].decoder(descending=down)
@@ -211,10 +211,10 @@ class GroupsQuery:
             self._keys[self._texts.of(argument)].decoder() for argument in grouping.distinct
         ]
         parts = definitions[len(decoders) :]
-        accumulators: list[Accumulator] = []
+        folds: list[GroupFold] = []
         column = 0
         for place, output in enumerate(grouping.outputs):
-            accumulators.append(self._accumulator(place, output, column, parts))
+            folds.append(self._fold(place, output, column, parts))
             column += len(self._parts(place, output))
         tests = [
             Test(
@@ -227,10 +227,7 @@ class GroupsQuery:
             for place, operator, number in grouping.tests
         ]
         window = LimitWindow(self._texts.offset, self._texts.count)
-        sorts = [
-            self._sort(place, accumulators[place], descending=down)
-            for place, down in grouping.final_order
-        ]
+        sorts = [self._sort(place, descending=down) for place, down in grouping.final_order]
         is_late = bool(grouping.conditions) or any(sort.is_late for sort in sorts)
         kept = computed = None
         if sorts or self.computation is not None:
@@ -246,9 +243,9 @@ class GroupsQuery:
                 in_order=KeptGroups(window.reach, self._memory_bytes),
             )
         return GroupsMerge(
-            OrderedMerge(count, decoders),
+            OrderedMerge(shards, decoders),
             window,
-            accumulators,
+            folds,
             key_width=len(grouping.groups),
             width=grouping.width,
             tests=tests,
@@ -257,7 +254,7 @@ class GroupsQuery:
             computed=computed,
         )
 
-    def _sort(self, place: int, accumulator: Accumulator, *, descending: bool) -> GroupSort:
+    def _sort(self, place: int, *, descending: bool) -> GroupSort:
         grouping = self._grouping
         found = grouping.outputs[place]
         if found.operands and self._comparison(place) not in _SORTED:
@@ -265,16 +262,18 @@ class GroupsQuery:
         if found.group is not None:
             # The shards' order has its direction, too (`Grouping.order`).
             component = [group for group, _ in grouping.order].index(found.group)
-            return GroupSort(lambda key, _: key[component])
+            return GroupSort(lambda key, *_: key[component])
         call = found.call
-        if call is not None and isinstance(accumulator, Extreme):
+        if call is not None and call.function in EXTREMES:
             argument = self._texts.of(call.arguments[0])
             if comparison_of(self._types[argument]) is Comparison.ORDINAL:
                 raise Unsupported("ORDER BY MIN or MAX of an ENUM or SET over several shards")
             decode = self._keys[found.text].decoder(descending=descending)
-            return GroupSort(lambda _key, _row: decode(accumulator.key))
+            return GroupSort(
+                lambda _key, _row, states: decode(states[place] and states[place][2])
+            )
         decode = ColumnKey(self._comparison(place)).decoder(descending=descending)
-        return GroupSort(lambda _, row: decode(row[place]), bool(found.operands))
+        return GroupSort(lambda _key, row, _states: decode(row[place]), bool(found.operands))
 
     def _comparison(self, place: int) -> Comparison:
         """Return how the values of an aggregate compare."""
@@ -288,23 +287,23 @@ class GroupsQuery:
             return self.computation.type_of(place)
         return self._types[output.text]
 
-    def _accumulator(
+    def _fold(
         self, place: int, output: Output, column: int, parts: Sequence[ColumnDefinition]
-    ) -> Accumulator:
+    ) -> GroupFold:
         call = output.call
         if output.operands:
-            return Nothing()
+            return NOTHING
         if call is None:
-            return First(column)
+            return first(column)
         if call.function == "COUNT":
-            return CountDistinct() if call.distinct else Count(column)
+            return COUNT_DISTINCT if call.distinct else count(column)
         if call.function == "SUM":
-            return Sum(column, parts[column])
+            return total(column, parts[column])
         if call.function == "AVG":
             decimals = NOT_FIXED if self._is_exact(place) else self._type(place).decimals
-            return Average(Sum(column, parts[column]), Count(column + 1), decimals)
+            return average(column, parts[column], decimals)
         key = self._keys[output.text]
         if key.comparison is Comparison.ORDINAL:
             raise Unsupported(f"{call.function} of an ENUM or SET over several shards")
         key_column = column if key.is_plain else column + 1
-        return Extreme(column, key_column, key.decoder(), largest=call.function == "MAX")
+        return extreme(column, key_column, key.decoder(), largest=call.function == "MAX")

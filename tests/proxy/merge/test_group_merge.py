@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.proxy.merge import group_merge
-from streamfrom.proxy.merge.aggregates import Count, First
+from streamfrom.proxy.merge.aggregates import count, first
 from streamfrom.proxy.merge.comparison import ColumnKey, Comparison
 from streamfrom.proxy.merge.group_merge import (
     GroupsMerge,
@@ -29,7 +29,7 @@ def sorted_merge(*sorts, window=None, memory_bytes=1 << 20):
     return GroupsMerge(
         OrderedMerge(1, [NUMBER.decoder()]),
         window,
-        [First(0), Count(1)],
+        [first(0), count(1)],
         key_width=1,
         width=2,
         tests=(),
@@ -55,7 +55,9 @@ def test_groups_are_sorted_by_all_components_and_equal_ones_stay_in_order(groups
     down, up = NUMBER.decoder(descending=True), NUMBER.decoder()
     window = LimitWindow(skip, count)
     merge = sorted_merge(
-        lambda _, row: down(row[1][:1]), lambda _, row: up(row[1][1:]), window=window
+        lambda _key, row, _states: down(row[1][:1]),
+        lambda _key, row, _states: up(row[1][1:]),
+        window=window,
     )
     rows = [(n, n, 10 * a + b + 10) for n, (a, b) in enumerate(groups)]
     best = sorted(rows, key=lambda row: (-(row[2] // 10), row[2] % 10))[skip:][:count]
@@ -65,7 +67,9 @@ def test_groups_are_sorted_by_all_components_and_equal_ones_stay_in_order(groups
 def test_of_more_groups_than_may_be_kept_a_limit_keeps_those_it_reaches():
     decode = NUMBER.decoder(descending=True)
     window = LimitWindow(5, 50)
-    found = sorted_merge(lambda _, row: decode(row[1]), window=window, memory_bytes=20_000)
+    found = sorted_merge(
+        lambda _key, row, _states: decode(row[1]), window=window, memory_bytes=20_000
+    )
     rows = answer(found, [(n, n, n * 37 % 1000) for n in range(1000)])
     best = sorted(range(1000), key=[-(n * 37 % 1000) for n in range(1000)].__getitem__)[5:55]
     assert rows == [(str(n), str(n * 37 % 1000)) for n in best]
