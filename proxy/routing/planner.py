@@ -102,13 +102,38 @@ class Planner:
         """Return the plan of *shape*. Raises Unsupported."""
         plan = self._plans.get(shape)
         if plan is None:
-            plan = self._make(shape)
+            plan = self._or_by_rows(shape)
             if shape.uses & Uses.USER_VARIABLE and b":=" in shape.template:
                 plan = _on_one_shard(plan)
             if len(self._plans) >= self._PLANS_MAX:
                 self._plans.clear()
             self._plans[shape] = plan
         return plan
+
+    def _or_by_rows(self, shape: Shape) -> Plan:
+        """Return the plan, by the rows of its tables where the answers of several shards cannot be merged. Raises Unsupported."""
+        is_one = len(self._shards) == 1
+        whole = None if is_one else plan_of_rows(self._tables, shape, self._route_of)
+        try:
+            merged = self._make(shape)
+        except Unsupported:
+            # The rows of a join that nothing ties are refused as well.
+            if whole is None or shape.uses & _SEVERAL:
+                raise
+            return Plan(find=whole)
+        if whole is None or isinstance(merged.always, OneShard):
+            return merged
+
+        def find(statement: Statement) -> Route:
+            try:
+                route = merged.route(statement)
+            except Unsupported:
+                with suppress(Unsupported):
+                    return whole(statement)
+                raise
+            return replace(route, otherwise=whole) if isinstance(route, Merge) else route
+
+        return Plan(find=find)
 
     def _make(self, shape: Shape) -> Plan:
         first = self._shards[0]
@@ -169,27 +194,14 @@ class Planner:
             parts = read_inner_selects(shape.template) if shape.kind is Kind.SELECT else None
             if parts is not None:
                 return plan_of_parts(self._tables, shape, parts, self._route_of)
-            joined = JoinPlanner(self._tables, shape).plan()
-            whole = plan_of_rows(self._tables, shape, self._route_of)
-            return Plan(find=merged_or_by_rows(joined.route, whole))
+            return JoinPlanner(self._tables, shape).plan()
         rows = self._tables.rows(tables[0].name)
         changes = shape.kind is Kind.UPDATE and rows.column in shape.assignments
         given, limit = shape.conditions.get(rows.column), limit_of(shape)
         if changes and given is None:
             rows.refuse_changes(shape)
-        whole = plan_of_rows(self._tables, shape, self._route_of)
-
-        def scattered(shards: tuple[Shard, ...], statement: Statement) -> Route:
-            merged = merged_or_by_rows(lambda _: self._scattered(shape, shards), whole)
-            return merged(statement)
-
         if given is None and limit is None:
-            try:
-                return Plan(_or_by_rows(self._scattered(shape, self._shards), whole))
-            except Unsupported:
-                if whole is None:
-                    raise
-                return Plan(find=whole)
+            return Plan(self._scattered(shape, self._shards))
 
         def find(statement: Statement) -> Route:
             if changes:
@@ -202,14 +214,14 @@ class Planner:
         def spread(statement: Statement) -> Route:
             shares = None if given is None else rows.shares(statement.values(given))
             if shares is None:
-                return scattered(self._shards, statement)
+                return self._scattered(shape, self._shards)
             if not shares:
                 # `id = NULL` and the like: no row matches, and any shard can say so.
                 return here
             shards = tuple(shares)
             if len(shards) == 1:
                 return OneShard(shards[0])
-            route = scattered(shards, statement)
+            route = self._scattered(shape, shards)
             slot = given[0] if given else None
             if isinstance(route, WriteParts) and isinstance(slot, ListSlot):
                 texts = share_list(statement, slot, shares.values())
@@ -358,8 +370,9 @@ def _split(
 
 
 _REFUSED: Final = (
-    Uses.USER_VARIABLE | Uses.LOCKING_READ | Uses.INTO | Uses.CALC_FOUND_ROWS | Uses.UNPARSED
-)
+    Uses.USER_VARIABLE | Uses.LOCKING_READ | Uses.INTO | Uses.UNPARSED
+    | Uses.CALC_FOUND_ROWS | Uses.FOUND_ROWS | Uses.ROW_COUNT
+)  # fmt: skip
 # A derived table of these is written down by servers before it is read, so that its values have the
 # digits that they show; of another one they may compute with more.
 _WRITTEN_DOWN: Final = (
@@ -448,25 +461,3 @@ def plan_of_rows(
         return Combine((first, *others), rows, ((0, part, route),))
 
     return find
-
-
-def merged_or_by_rows(
-    merged: Callable[[Statement], Route], whole: Callable[[Statement], Combine] | None
-) -> Callable[[Statement], Route]:
-    """Return what routes as *merged* does, or by the rows where answers of several shards cannot be merged."""
-    if whole is None:
-        return merged
-
-    def find(statement: Statement) -> Route:
-        try:
-            return _or_by_rows(merged(statement), whole)
-        except Unsupported:
-            with suppress(Unsupported):
-                return whole(statement)
-            raise
-
-    return find
-
-
-def _or_by_rows(route: Route, whole: Callable[[Statement], Combine] | None) -> Route:
-    return replace(route, otherwise=whole) if isinstance(route, Merge) else route
