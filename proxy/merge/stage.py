@@ -193,19 +193,19 @@ def _item(column: ColumnDefinition, kind: str) -> bytes:
 def _value(column: ColumnDefinition, is_converted: bool, text: bytes | None) -> str | None:  # noqa: FBT001
     if text is None:
         return None
-    _check_text("going on with", column, text, may_lack=is_converted)
+    if is_converted and b"?" in text:
+        raise Unsupported(
+            f"going on with a '?' in the column '{column.name}' over several shards, which may be a"
+            " character that the session's character set lacks; SET NAMES utf8mb4"
+        )
+    _check_text("going on with", column, text)
     if column.type in STRING_TYPES and column.charset == BINARY_CHARSET:
         return text.hex()
     return text.decode("latin-1")
 
 
-def _check_text(doing: str, column: ColumnDefinition, text: bytes, *, may_lack: bool) -> None:
-    """Raise Unsupported for a text that may be another value where it is read. may_lack: its character set lacks characters."""
-    if may_lack and b"?" in text:
-        raise Unsupported(
-            f"{doing} a '?' in the column '{column.name}' over several shards, which may be a"
-            " character that the session's character set lacks; SET NAMES utf8mb4"
-        )
+def _check_text(doing: str, column: ColumnDefinition, text: bytes) -> None:
+    """Raise Unsupported for a text that may be another value where it is read."""
     if column.type in _DATES and (text.startswith(b"0000-") or b"-00" in text[:10]):
         # Under NO_ZERO_DATE they are NULL, or an error.
         raise Unsupported(f"{doing} a date of zeros over several shards")
@@ -224,13 +224,11 @@ def values_row(
     *,
     backslash_escapes: bool,
     is_summed: bool,
-    is_whole_charset: bool = True,
 ) -> bytes:
-    """Return `(1, 'a')`, in the character set in which the texts came.
+    """Return `(1, 'a')`.
 
     backslash_escapes: False under NO_BACKSLASH_ESCAPES.
     is_summed: the rows are groups of several shards, so the sum of a DOUBLE depends on their order.
-    is_whole_charset: that character set has all characters; in others a `?` may be one that is missing.
 
     Raises Unsupported if a column's texts are not all that its values are.
     """
@@ -251,8 +249,7 @@ def values_row(
         if text is None:
             values.append(b"NULL")
             continue
-        may_lack = sort is Sort.TEXT and not is_whole_charset
-        _check_text("INSERT … SELECT of", column, text, may_lack=may_lack)
+        _check_text("INSERT … SELECT of", column, text)
         if sort is Sort.TEXT:
             parameter = Parameter(FieldType.VAR_STRING, False, text)  # noqa: FBT003
             values.append(literal_of(parameter, backslash_escapes=backslash_escapes))

@@ -49,7 +49,7 @@ class TestInsertSelect:
         other = cluster.proxy.connect(database="commerce", autocommit=True)
         run(other, "SET innodb_lock_wait_timeout = 1")
         assert refused(other, f"DELETE FROM customer WHERE id = {LOW}")[0] == 1205
-        insert = "INSERT INTO customer (id) SELECT n + 200 FROM customer UNION SELECT 300"
+        insert = "INSERT INTO customer (id) SELECT n + 200 FROM customer UNION ALL SELECT n + 300 FROM customer"
         refuses(client, insert, 1235, "READ COMMITTED")
         run(client, "ROLLBACK")
         assert ids(client) == ALL_IDS

@@ -10,7 +10,6 @@ repeats its reads they are locked, as a server locks them; otherwise not, as at 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.merge.stage import values_row
@@ -27,7 +26,7 @@ from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.selects.inner_selects import TableRows
 from streamfrom.sqlparse_ext.sql_mode import SqlMode
-from streamfrom.sqlparse_ext.statements import Shape, Statement, Uses
+from streamfrom.sqlparse_ext.statements import Statement, Uses
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 from streamfrom.sqlparse_ext.writes.insert_gaps import (
     bounded,
@@ -88,9 +87,8 @@ _LOCK: Final = b" LOCK IN SHARE MODE"
 # A lock at the end of a query does not lock the rows read within these.
 _NOT_LOCKED: Final = Uses.SETOP | Uses.CTE | Uses.SUBQUERY
 _NO_REPEATED_READS: Final = frozenset({"READ-COMMITTED", "READ-UNCOMMITTED"})
-# A text is read and written as the same bytes in these; with all but the first two some characters are read as '?'.
-_WHOLE_CHARSETS: Final = frozenset({"", "utf8mb4"})
-_CHARSETS: Final = _WHOLE_CHARSETS | {"utf8", "utf8mb3", "latin1", "ascii"}
+# In these a text is read and written as the same bytes, and none of its characters is read as '?'.
+_CHARSETS: Final = frozenset({None, "", "utf8mb4"})
 
 
 def reads_first(compiler: StatementCompiler, view: View, statement: Statement) -> bool:
@@ -122,7 +120,14 @@ async def with_rows(
     view, compiler, target = place.view, context.compiler, context.compiler.target
     if not reads_first(compiler, view, place.statement):
         return place
-    is_whole_charset = _is_whole_charset(context)
+    settings = context.state.settings.values
+    if (
+        not {settings.get(f"character_set_{what}") for what in ("client", "results")}
+        <= _CHARSETS
+    ):
+        raise Unsupported(
+            "INSERT … SELECT over several shards in such a character set; SET NAMES utf8mb4"
+        )
     # Before the query is taken out, moments for time columns become nanoseconds in it.
     whole = compiler.compile(view, place.statement).statement
     parts = insert_select(whole)
@@ -145,14 +150,12 @@ async def with_rows(
         isinstance(route, Combine) and isinstance(route.parts, TableRows)
     )
     rows = [parse_text_row(row, len(columns)) for row in taken.rows]
-    _check_nulls(view, whole.shape, rows)
     values = b", ".join(
         values_row(
             columns,
             row,
             backslash_escapes=escapes,
             is_summed=is_summed,
-            is_whole_charset=is_whole_charset,
         )
         for row in rows
     )
@@ -197,31 +200,3 @@ def _lock(context: SessionContext, asked: Statement) -> bytes:
             " that repeats its reads; SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
         )
     return _LOCK
-
-
-def _is_whole_charset(context: SessionContext) -> bool:
-    """Return whether every text is read exactly. Raises Unsupported where texts cannot be sent as they were read."""
-    values = context.state.settings.values
-    charset, results = (
-        values.get(f"character_set_{what}") or "" for what in ("client", "results")
-    )
-    if charset != results or charset not in _CHARSETS:
-        raise Unsupported(
-            "INSERT … SELECT over several shards in such a character set; SET NAMES utf8mb4"
-        )
-    return charset in _WHOLE_CHARSETS
-
-
-def _check_nulls(view: View, shape: Shape, rows: Sequence[Sequence[bytes | None]]) -> None:
-    """Raise Unsupported for a NULL that IGNORE turns into a value, which may belong to another shard."""
-    insert, vschema = shape.insert, view.keyspace.vschema
-    assert insert is not None
-    table = None if vschema is None else vschema.tables.get(shape.tables[0].name)
-    if not insert.ignore or table is None or table.primary is None:
-        return
-    names = insert.columns or view.columns_of(table.name) or ()
-    place = names.index(table.primary.column) if table.primary.column in names else len(names)
-    if any(row[place : place + 1] == [None] for row in rows):
-        raise Unsupported(
-            "INSERT IGNORE … SELECT of a NULL for the vindex column; leave such rows out by WHERE"
-        )

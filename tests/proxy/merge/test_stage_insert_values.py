@@ -59,14 +59,6 @@ def test_what_has_no_exact_text_is_refused_by_its_column(options, text):
         spelled(text=text, **options)
 
 
-def test_a_question_mark_is_refused_where_it_may_be_another_character():
-    columns = [column(FieldType.VAR_STRING)]
-    options = {"backslash_escapes": True, "is_summed": False, "is_whole_charset": False}
-    assert values_row(columns, [b"\xe4"], **options) == b"('\xe4')"
-    with pytest.raises(Unsupported, match="SET NAMES utf8mb4"):
-        values_row(columns, [b"a?"], **options)
-
-
 @pytest.mark.parametrize(
     ("kind", "text"),
     [(FieldType.DATE, b"0000-00-00"), (FieldType.DATETIME, b"2024-00-01 00:00:00")],
