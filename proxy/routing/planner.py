@@ -25,7 +25,6 @@ from streamfrom.proxy.routing.routes import (
     AnyShard,
     Combine,
     Concatenate,
-    Everywhere,
     Merge,
     OneShard,
     Plan,
@@ -156,8 +155,6 @@ class Planner:
                 if (placed := self._placed(shape, shape.tables)) is not None:
                     return Plan(placed)
                 return plan_insert(self._tables, shape, self._shards, self._columns_of)
-            case Kind.DDL:
-                return Plan(Everywhere(self._shards))
             case Kind.SHOW | Kind.SAVEPOINT:
                 return Plan(here)
             case Kind.EXPLAIN if shape.verb != "ANALYZE":

@@ -81,14 +81,7 @@ class WriteParts:
         return tuple(shard for shard, _ in self.parts)
 
 
-@dataclass(frozen=True, slots=True)
-class Everywhere:
-    """A DDL statement for all *shards*, one after another."""
-
-    shards: tuple[Shard, ...]
-
-
-Route: TypeAlias = "OneShard | Concatenate | Merge | Combine | WriteParts | Everywhere"
+Route: TypeAlias = "OneShard | Concatenate | Merge | Combine | WriteParts"
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,6 @@ from streamfrom.proxy.execution.transaction import Keep
 from streamfrom.proxy.routing.routes import (
     AnyShard,
     Combine,
-    Concatenate,
     Merge,
     OneShard,
     WriteParts,
@@ -253,7 +252,7 @@ class PreparedCommands:
                 shards = self._executor.connections.choices(able)[:1]
             elif isinstance(route, OneShard):
                 shards = (view.runtime(route.shard),)
-            elif isinstance(route, Concatenate) and self._state.own_select_limit == UNLIMITED:
+            elif self._state.own_select_limit == UNLIMITED:
                 shards = [*map(view.runtime, route.shards)]
             if shards:
                 await self._open_on_shards(shards, prepared, bound.sql, body, reply)

@@ -22,7 +22,6 @@ from streamfrom.proxy.routing.routes import (
     AnyShard,
     Combine,
     Concatenate,
-    Everywhere,
     Merge,
     OneShard,
     WriteParts,
@@ -33,7 +32,6 @@ from streamfrom.proxy.sql.scatter.scattered_writes import write_parts
 from streamfrom.proxy.sql.scatter.two_stage import TwoStageSelect
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import parse_text_row
-from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Uses
 from streamfrom.sqlparse_ext.text.identifiers import literal
 from streamfrom.sqlparse_ext.writes.message_effects import STANDS_ALONE, Effect, EffectKind
@@ -107,8 +105,6 @@ class RoutedStatements:
                 return await several.run(step.statement, route, reply)
             case WriteParts():
                 return await self._write(view, database, step, route, reply)
-            case Everywhere():
-                raise Unsupported(f"{step.statement.shape.verb} in a sharded keyspace")
 
     async def _write(
         self,

@@ -12,7 +12,6 @@ from streamfrom.proxy.routing.routes import (
     AnyShard,
     Combine,
     Concatenate,
-    Everywhere,
     Merge,
     OneShard,
     WriteParts,
@@ -81,11 +80,6 @@ def test_what_names_no_shard_concatenates_the_rows_of_all(sql):
 @cases(sql=str)
 def test_a_write_that_names_no_shard_runs_on_all_as_it_is(sql):
     assert route(sql) == WriteParts(tuple((shard, None) for shard in BOTH))
-
-
-@pytest.mark.parametrize("sql", ["CREATE TABLE x (id INT)", "DROP TABLE t", "TRUNCATE t"])
-def test_ddl_goes_everywhere(sql):
-    assert route(sql) == Everywhere(BOTH)
 
 
 @cases(sql=str, in_groups=ast.literal_eval)
