@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from streamfrom.engine.errors import PartitionsChanging, StoreError, TableGone
 from streamfrom.engine.fleet.lock_connection import NO_SUCH_TABLE
 from streamfrom.engine.messaging.shell.message_store import Store
-from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
-from streamfrom.engine.messaging.table.store_job import Access, At, StoreJob
+from streamfrom.engine.messaging.store.conversation import At, ServerRefused, StoreAnswer
+from streamfrom.engine.messaging.table.store_job import Access, StoreJob
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT, Account
 from streamfrom.proxy.backends.backend import Backend, ConnectionOwner, ProxyItself
 from streamfrom.proxy.backends.lock_session import (

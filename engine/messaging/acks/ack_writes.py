@@ -15,9 +15,8 @@ from streamfrom.sqlparse_ext.writes.completion import COUNT_SEND
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.store.conversation import Conversation
+    from streamfrom.engine.messaging.store.conversation import At, Conversation
     from streamfrom.engine.messaging.table.message_table import MessageTable
-    from streamfrom.engine.messaging.table.store_job import At
 
 
 @record
@@ -30,9 +29,7 @@ class WriteAcks(AboutShard):
     acks: tuple[tuple[bytes, int], ...]
 
     @carefully
-    def talk(
-        self, table: MessageTable, _at: At, *, is_careful: bool = False
-    ) -> Conversation[LateWrites]:
+    def talk(self, table: MessageTable, at: At) -> Conversation[LateWrites]:
         """Acknowledge the messages, and commit. A row that is acked or gone is left as it is."""
         acked_ns = dict(self.acks)
         answer = yield lock_unacked(table, acked_ns)
@@ -44,7 +41,7 @@ class WriteAcks(AboutShard):
         written = yield from commit(
             [*here],
             lambda part: acknowledge(table, {one: here[one] for one in part}),
-            is_careful=is_careful,
+            is_careful=at.is_careful,
         )
         return LateWrites(
             (*locked, *written.left),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.leases.lease_rows import look
 from streamfrom.engine.messaging.order.group_table import hold, members, not_after
+from streamfrom.engine.messaging.store.conversation import StoreAnswer
 from streamfrom.engine.messaging.store.row_writes import WrittenRows, carefully, commit, write
 from streamfrom.engine.messaging.table.backoff import PARKED_NS, is_spent, spread, wait_range
 from streamfrom.engine.messaging.table.groups import HELD_NS
@@ -29,12 +30,7 @@ from streamfrom.sqlparse_ext.records import record
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.store.conversation import (
-        Conversation,
-        Row,
-        StoreAnswer,
-        StoreQuery,
-    )
+    from streamfrom.engine.messaging.store.conversation import At, Conversation, StoreQuery
     from streamfrom.engine.messaging.table.backoff import WaitRange
     from streamfrom.engine.messaging.table.message import MessageKey
     from streamfrom.engine.messaging.table.message_table import MessageTable
@@ -95,28 +91,21 @@ class _NotWon:
 
 
 @carefully
-def claim(
-    table: MessageTable,
-    request: ClaimRequest,
-    now_ns: int,
-    *,
-    is_careful: bool = False,
-) -> Conversation[ClaimResult]:
+def claim(table: MessageTable, request: ClaimRequest, at: At) -> Conversation[ClaimResult]:
     """Win rows: lock what is still due and free, push it into the future, commit.
 
     SKIP LOCKED passes over rows that another proxy claims or a consumer acks at this moment, and
     over their neighbours where that ack locks more than its own rows. A plain read distinguishes those
     from rows that are acked or due later.
     """
-    not_won = _NotWon()
+    not_won, now_ns, is_careful = _NotWon(), at.now_ns, at.is_careful
     if uncounted := [ident for ident in request.ids if ident in request.unwritten]:
         counted = yield from _count_sends(table, sorted(uncounted))
         out = not_won.add(counted.refused, counted.left)
         request = replace(request, ids=tuple(i for i in request.ids if i not in out))
         # What is written by now must not be committed by the COMMIT behind a statement that is refused.
         is_careful = is_careful or bool(out or counted.done)
-    rows: Sequence[Row] = ()
-    types = b""
+    answer = StoreAnswer()
     if request.ids:
         # The index is forced because on a small table 500 ids would make a scan that locks all rows.
         answer = yield lock_unacked(
@@ -127,8 +116,7 @@ def claim(
             where=b" AND (time_next IS NULL OR time_next <= %d)" % now_ns,
             columns=request.columns,
         )
-        rows, types = answer.rows, answer.types
-    won, spent = _leased(table, request, rows, now_ns, types)
+    won, spent = _leased(table, request, answer, now_ns)
     # What was asked for and is not here was locked by others, acked, deleted or rescheduled.
     here = {*(row.id for row in won), *spent}
     if missing := [ident for ident in request.ids if ident not in here]:
@@ -159,17 +147,14 @@ def claim(
 
 
 def _leased(
-    table: MessageTable,
-    request: ClaimRequest,
-    rows: Iterable[Row],
-    now_ns: int,
-    types: bytes,
+    table: MessageTable, request: ClaimRequest, answer: StoreAnswer, now_ns: int
 ) -> tuple[list[ClaimedRow], list[bytes]]:
     """Return the rows that a claim has locked, as they are to be, and the ids of those that were sent often enough."""
     won: list[ClaimedRow] = []
     spent: list[bytes] = []
     windows: dict[int, WaitRange | None] = {}
-    for (raw, epoch_text, time_next), payload in rows:
+    types = answer.types
+    for (raw, epoch_text, time_next), payload in answer.rows:
         ident = table.id_literal(raw or b"")
         epoch = int(epoch_text or 0)
         # Rows of one claim share few epochs, so they share a few wait ranges too.
@@ -234,10 +219,7 @@ def _end(
 
 
 def take(
-    table: MessageTable,
-    request: ClaimRequest,
-    now_ns: int,
-    ahead: StoreAnswer | None = None,
+    table: MessageTable, request: ClaimRequest, at: At, ahead: StoreAnswer | None = None
 ) -> Conversation[ClaimResult]:
     """Read what was never sent, and claim the rest, also what comes after a group; commits.
 
@@ -245,7 +227,8 @@ def take(
     """
     ids = [ident for ident in request.ids if ident not in request.unwritten]
     if not (table.properties.lease_delay_ns and ids):
-        return (yield from claim(table, request, now_ns))
+        return (yield from claim(table, request, at))
+    now_ns = at.now_ns
     answer = ahead or (yield never_sent(table, request.columns, ids, now_ns))
     window = wait_range(table.properties, 0)
     asked, shard, draw, types = frozenset(ids), request.shard, request.draw, answer.types
@@ -268,7 +251,7 @@ def take(
         return ClaimResult(tuple(rows))
     read = {row.id for row in rows}
     rest = tuple(ident for ident in request.ids if ident not in read)
-    claimed = yield from claim(table, replace(request, ids=rest), now_ns)
+    claimed = yield from claim(table, replace(request, ids=rest), at)
     return replace(claimed, rows=(*rows, *claimed.rows))
 
 

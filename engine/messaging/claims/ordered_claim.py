@@ -35,9 +35,8 @@ from streamfrom.sqlparse_ext.records import record
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.store.conversation import Conversation, StoreAnswer
+    from streamfrom.engine.messaging.store.conversation import At, Conversation, StoreAnswer
     from streamfrom.engine.messaging.table.message_table import MessageTable
-    from streamfrom.engine.messaging.table.store_job import At
 
 
 # Of one statement, which has two parts for each.
@@ -45,21 +44,19 @@ KEYS_AT_ONCE: Final = 50
 
 
 def claim_in_order(
-    table: MessageTable,
-    request: ClaimRequest,
-    now_ns: int,
-    *,
-    is_elected: bool,
+    table: MessageTable, request: ClaimRequest, at: At
 ) -> Conversation[ClaimResult]:
     """Win the rows that may be sent of the keys of those asked for, no more of a key than were asked for.
 
-    Rows without a key wait for no other. is_elected: no other process sends any, so that a read may be enough.
+    Rows without a key wait for no other. Where no other process sends any, a read may be enough.
     """
-    in_order = table.properties.in_order or 1
+    in_order, now_ns = table.properties.in_order or 1, at.now_ns
     asked, later, sent = yield from _keys_of(table, request, now_ns)
     counts = Counter(key for key in asked.values() if key is not None)
     # Mostly it is the turn of the followers. So they are read in the same write.
-    ahead = list(request.known_keys) if is_elected and table.properties.lease_delay_ns else []
+    ahead = (
+        list(request.known_keys) if at.is_elected and table.properties.lease_delay_ns else []
+    )
     reads = _reads(table, counts, sent, request, now_ns)
     if ahead:
         reads.append(never_sent(table, request.columns, ahead, now_ns))
@@ -74,11 +71,11 @@ def claim_in_order(
     ids = (*(ident for ident, key in asked.items() if key is None), *chosen)
     if ids:
         request = replace(request, ids=ids)
-        if not is_elected:
-            won = yield from claim(table, request, now_ns)
+        if not at.is_elected:
+            won = yield from claim(table, request, at)
         else:
             is_read = request.known_keys.keys() >= {*ids}
-            won = yield from take(table, request, now_ns, read if is_read else None)
+            won = yield from take(table, request, at, read if is_read else None)
     else:
         yield StoreQuery(b"COMMIT", is_apart=True)
         won = ClaimResult(())
@@ -208,7 +205,7 @@ class Claim(ClaimRequest):
     def talk(self, table: MessageTable, at: At) -> Conversation[ClaimResult]:
         """Return its conversation."""
         if table.properties.in_order is not None:
-            return claim_in_order(table, self, at.now_ns, is_elected=at.is_elected)
+            return claim_in_order(table, self, at)
         # Without an election another process may send the same row; only a written claim prevents that.
         way = take if at.is_elected else claim
-        return way(table, self, at.now_ns)
+        return way(table, self, at)

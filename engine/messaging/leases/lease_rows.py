@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from streamfrom.engine.messaging.store.conversation import StoreQuery
@@ -22,10 +23,9 @@ from streamfrom.sqlparse_ext.records import record
 
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.leases.leases import Lease
-    from streamfrom.engine.messaging.store.conversation import Conversation
+    from streamfrom.engine.messaging.store.conversation import At, Conversation
     from streamfrom.engine.messaging.table.message import ClaimedRow, LeaseWrite, Refusals
     from streamfrom.engine.messaging.table.message_table import MessageTable
-    from streamfrom.engine.messaging.table.store_job import At
     from streamfrom.engine.messaging.table.table_settings import Properties
     from streamfrom.engine.sharding.keyspace import ShardName
 
@@ -100,9 +100,7 @@ class WriteLeases(AboutShard):
     leases: tuple[LeaseWrite, ...]
 
     @carefully
-    def talk(
-        self, table: MessageTable, at: At, *, is_careful: bool = False
-    ) -> Conversation[LateWrites]:
+    def talk(self, table: MessageTable, at: At) -> Conversation[LateWrites]:
         """Let rows show leases: write ``time_next``, and ``epoch`` 1 for a first delivery; commit.
 
         Rows that another transaction has locked are passed over: most of them are being acked. A row of a first delivery that is
@@ -145,7 +143,7 @@ class WriteLeases(AboutShard):
             )
             return update(table, ids, time + b"epoch = GREATEST(IFNULL(epoch, 0), 1)")
 
-        written = yield from commit([*until_ns, *counted], written_to, is_careful=is_careful)
+        written = yield from commit([*until_ns, *counted], written_to, is_careful=at.is_careful)
         changed += [one for one in counted if one in written.done]
         return LateWrites(
             (*locked, *written.left),
@@ -166,13 +164,10 @@ class Release:
     rows: tuple[ClaimedRow, ...]
 
     @carefully
-    def talk(
-        self, table: MessageTable, _at: At, *, is_careful: bool = False
-    ) -> Conversation[Refusals]:
+    def talk(self, table: MessageTable, at: At) -> Conversation[Refusals]:
         """Put unsent rows back as they were, each only if nothing has happened to it since; return the refused ones."""
-        written = yield from commit(
-            self.rows, lambda part: _put_back(table, part), is_careful=is_careful
-        )
+        put_back = partial(_put_back, table)
+        written = yield from commit(self.rows, put_back, is_careful=at.is_careful)
         return {row.id: Refused(Tried.RETURN, why) for row, why in written.refused}
 
 
@@ -188,9 +183,7 @@ class Shorten(AboutShard):
     due_ns: int
 
     @carefully
-    def talk(
-        self, table: MessageTable, _at: At, *, is_careful: bool = False
-    ) -> Conversation[Shortenings]:
+    def talk(self, table: MessageTable, at: At) -> Conversation[Shortenings]:
         """Make the rows due, each only if nothing has happened to it since its lease was known.
 
         A locked row is left out: it is being acked, most likely.
@@ -204,7 +197,7 @@ class Shorten(AboutShard):
         written = yield from commit(
             ids,
             lambda part: update(table, part, b"time_next = %d" % self.due_ns),
-            is_careful=is_careful,
+            is_careful=at.is_careful,
         )
         return Shortenings(
             tuple(written.done),

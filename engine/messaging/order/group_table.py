@@ -28,10 +28,9 @@ from streamfrom.sqlparse_ext.records import record
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.store.conversation import Conversation, Row
+    from streamfrom.engine.messaging.store.conversation import At, Conversation, Row
     from streamfrom.engine.messaging.table.groups import Place
     from streamfrom.engine.messaging.table.message_table import MessageTable
-    from streamfrom.engine.messaging.table.store_job import At
 
 
 # A walk asks for so many held rows at once, as claims wait for its answer.
@@ -78,9 +77,7 @@ class Fire(AboutShard):
     request: FireRequest
 
     @carefully
-    def talk(
-        self, table: MessageTable, at: At, *, is_careful: bool = False
-    ) -> Conversation[FireResult]:
+    def talk(self, table: MessageTable, at: At) -> Conversation[FireResult]:
         """Make held rows due whose groups are done, each once, and commit; say for what the others wait."""
         place: Place | None = None
         if self.request.ids is not None:
@@ -112,7 +109,7 @@ class Fire(AboutShard):
         written = yield from commit(
             [*ids],
             lambda part: update(table, part, b"time_next = %d" % at.now_ns),
-            is_careful=is_careful,
+            is_careful=at.is_careful,
         )
         return FireResult(
             tuple(MessageKey(ident, ready[ident], at.now_ns) for ident in written.done),

@@ -46,9 +46,8 @@ from streamfrom.sqlparse_ext.records import record
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.store.conversation import Conversation, StoreAnswer
+    from streamfrom.engine.messaging.store.conversation import At, Conversation, StoreAnswer
     from streamfrom.engine.messaging.table.message_table import MessageTable
-    from streamfrom.engine.messaging.table.store_job import At
 
 
 NOTHING_NS: Final = -1  # a horizon below every time: nothing of the lane may be added

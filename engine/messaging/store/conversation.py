@@ -12,12 +12,31 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
-from typing import TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from streamfrom.sqlparse_ext.records import record
 
 
+if TYPE_CHECKING:
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
 T = TypeVar("T")
+
+
+@record
+class At:
+    """Where, when and how a conversation is carried out.
+
+    now_ns: read when the connection is in hand, so that waiting for one shortens no lease.
+    is_elected: no other process can send the same rows meanwhile.
+    is_careful: the server has refused rows of the transaction (`engine.messaging.store.row_writes.carefully`).
+    """
+
+    shard: ShardName
+    now_ns: int
+    is_elected: bool
+    is_careful: bool = False
 
 
 class ServerRefused(Exception):

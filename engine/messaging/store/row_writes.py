@@ -7,15 +7,15 @@ transaction and its locks. So what a batch returns is exactly what its COMMIT wr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import wraps
-from typing import TYPE_CHECKING, Final, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.store.conversation import Conversation
+    from streamfrom.engine.messaging.store.conversation import At, Conversation
 
 
 _NOT_OF_ROWS: Final = frozenset(
@@ -61,7 +61,7 @@ def is_of_rows(code: int) -> bool:
 
 T = TypeVar("T")
 U = TypeVar("U")
-P = ParamSpec("P")
+OfT = TypeVar("OfT")  # what a conversation is made of
 
 # Of one batch. Each costs some ten statements, and the rest of the batch is locked meanwhile.
 REFUSED_MAX: Final = 20
@@ -160,23 +160,24 @@ def commit(
     return WrittenRows(list(batch), affected=answer.affected)
 
 
-def carefully(transaction: Callable[P, Conversation[U]]) -> Callable[P, Conversation[U]]:
+def carefully(
+    transaction: Callable[[OfT, T, At], Conversation[U]],
+) -> Callable[[OfT, T, At], Conversation[U]]:
     """Carry out a transaction; where the server refuses rows of it, carry it out again and leave them out.
 
-    transaction: has an argument *is_careful*, False by default. With True it must not rely on a COMMIT in the write of a
-        statement that may be refused: such a COMMIT frees the locks, so what is not written has to be locked and read again.
+    transaction: where `At.is_careful`, it must not rely on a COMMIT in the write of a statement that may be refused: such a
+        COMMIT frees the locks, so what is not written has to be locked and read again.
     """
 
     @wraps(transaction)
-    def conversation(*args: P.args, **kwargs: P.kwargs) -> Conversation[U]:
+    def conversation(one: OfT, other: T, at: At) -> Conversation[U]:
         try:
-            return (yield from transaction(*args, **kwargs))
+            return (yield from transaction(one, other, at))
         except ServerRefused as refused:
             if not is_of_rows(refused.code):
                 raise
         yield StoreQuery(b"ROLLBACK")
         yield StoreQuery(b"START TRANSACTION")
-        kwargs["is_careful"] = True
-        return (yield from transaction(*args, **kwargs))
+        return (yield from transaction(one, other, replace(at, is_careful=True)))
 
     return conversation

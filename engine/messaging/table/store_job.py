@@ -13,7 +13,7 @@ from streamfrom.sqlparse_ext.records import record
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.store.conversation import Conversation
+    from streamfrom.engine.messaging.store.conversation import At, Conversation
     from streamfrom.engine.messaging.table.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
 
@@ -34,19 +34,6 @@ class Access(Enum):
     UPKEEP = auto()
     # One that is closed behind it, with all locks that it took; statements are given up once their patience is over.
     APART = auto()
-
-
-@record
-class At:
-    """Where and when a job runs.
-
-    now_ns: read when the connection is in hand, so that waiting for one shortens no lease.
-    is_elected: no other process can send the same rows meanwhile.
-    """
-
-    shard: ShardName
-    now_ns: int
-    is_elected: bool
 
 
 @record

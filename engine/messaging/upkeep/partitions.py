@@ -30,9 +30,8 @@ from streamfrom.sqlparse_ext.text.identifiers import quote_identifier, text_lite
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.store.conversation import Conversation
+    from streamfrom.engine.messaging.store.conversation import At, Conversation
     from streamfrom.engine.messaging.table.message_table import MessageTable
-    from streamfrom.engine.messaging.table.store_job import At
 
 
 SECOND_NS: Final = 10**9

@@ -14,9 +14,8 @@ from streamfrom.sqlparse_ext.records import record
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.store.conversation import Conversation
+    from streamfrom.engine.messaging.store.conversation import At, Conversation
     from streamfrom.engine.messaging.table.message_table import MessageTable
-    from streamfrom.engine.messaging.table.store_job import At
 
 
 PURGE_ROWS_MAX: Final = 500  # one short transaction
@@ -33,9 +32,7 @@ class Purge:
     left_out: Collection[bytes] = ()
 
     @carefully
-    def talk(
-        self, table: MessageTable, _at: At, *, is_careful: bool = False
-    ) -> Conversation[Purged]:
+    def talk(self, table: MessageTable, at: At) -> Conversation[Purged]:
         """Delete them; commit.
 
         A locked row is left for the next time. A DELETE by the condition alone would
@@ -62,7 +59,7 @@ class Purge:
                 b"DELETE %b FROM %b WHERE %b IN (%b) AND %b"
                 % (quoted(table.name), by_id(table), ident, b", ".join(part), where)
             ),
-            is_careful=is_careful,
+            is_careful=at.is_careful,
         )
         return Purged(
             len(answer.rows),

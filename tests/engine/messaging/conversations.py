@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import TypeVar
 
 from streamfrom.engine.messaging.store.conversation import (
+    At,
     Conversation,
     ServerRefused,
     StoreAnswer,
     StoreQuery,
 )
-from streamfrom.engine.messaging.table.store_job import At
 from tests.sim.memory_store import answer
 
 

@@ -1,9 +1,8 @@
 import pytest
 
 from streamfrom.engine.messaging.acks.ack_writes import WriteAcks
-from streamfrom.engine.messaging.store.conversation import StoreAnswer
+from streamfrom.engine.messaging.store.conversation import At, StoreAnswer
 from streamfrom.engine.messaging.table.message import LateWrites
-from streamfrom.engine.messaging.table.store_job import At
 from streamfrom.sqlparse_ext.writes.completion import COUNT_SEND
 from tests.engine.messaging.claims.test_claim_writes import BY_ID
 from tests.engine.messaging.conversations import answered

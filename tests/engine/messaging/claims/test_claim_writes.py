@@ -6,7 +6,7 @@ from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest, claim,
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
 from streamfrom.engine.messaging.table.groups import HELD_NS
 from streamfrom.engine.messaging.table.message import ClaimedRow, ClaimResult, MessageKey
-from tests.engine.messaging.conversations import answered, run
+from tests.engine.messaging.conversations import answered, at, run
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
 
@@ -24,7 +24,7 @@ def test_a_claim_locks_asks_for_the_rest_writes_and_commits():
         [((b"1", b"0", b"0"), b"\x011\x01x"), ((b"2", b"2", b"77"), b"\x012\x01y")], types=b"it"
     )
     late = StoreAnswer([((b"3", b"2000000000000"), b"")])
-    result, sent = run(claim(TABLE, request(b"1", b"2", b"3", b"4"), NOW_NS), answer, late)
+    result, sent = run(claim(TABLE, request(b"1", b"2", b"3", b"4"), at(NOW_NS)), answer, late)
     assert sent == [
         b"SELECT `id`, IFNULL(epoch, 0), IFNULL(time_next, 0), `id`, `message` FROM `msg`"
         b" FORCE INDEX (`PRIMARY`) WHERE `id` IN (1, 2, 3, 4) AND time_acked IS NULL"
@@ -46,7 +46,7 @@ def test_a_claim_locks_asks_for_the_rest_writes_and_commits():
 def test_every_row_throws_its_own_dice():
     throws = iter([0, (1 << 20) - 1])
     answer = StoreAnswer([((b"1", b"0", b"0"), b""), ((b"2", b"0", b"0"), b"")])
-    conversation = claim(TABLE, request(b"1", b"2", draw=lambda: next(throws)), NOW_NS)
+    conversation = claim(TABLE, request(b"1", b"2", draw=lambda: next(throws)), at(NOW_NS))
     result, sent = run(conversation, answer)
     assert len(sent) == 3, "nothing is asked for when all was won"
     waits_s = [(row.due_next_ns - NOW_NS) / SECOND_NS for row in result.rows]
@@ -59,7 +59,7 @@ PARKING = b"UPDATE `msg` FORCE INDEX (`PRIMARY`) SET time_next = 900000000000000
 
 def test_without_an_index_on_the_id_there_is_no_hint():
     bare = loaded(replace(raw_table("msg"), indexes=()))
-    _, sent = run(claim(bare, request(b"1"), NOW_NS))
+    _, sent = run(claim(bare, request(b"1"), at(NOW_NS)))
     assert b"FORCE" not in sent[0]
 
 
@@ -73,7 +73,7 @@ def test_a_claim_holds_what_comes_after_a_group_that_is_not_done():
     rows.append(((b"3", b"0", b"0"), b"x"))
     question = StoreAnswer([((b"3", b"9", b"b", b"50"), b"")])
     result, sent = run(
-        claim(table, request(b"1", b"2", b"3"), NOW_NS), StoreAnswer(rows), question
+        claim(table, request(b"1", b"2", b"3"), at(NOW_NS)), StoreAnswer(rows), question
     )
     assert [row.id for row in result.rows] == [b"1", b"2"]
     assert (result.held, result.passed_over) == ((b"3",), {b"3": HELD_NS})
@@ -91,7 +91,7 @@ def test_a_spent_member_of_a_group_is_parked_and_others_are_dead_letters():
         StoreAnswer([((b"2",), b"")]),
         StoreAnswer([((b"id", b"1", b"vt_dead_letters_of=msg"), b"")]),
     )
-    result, sent = run(claim(table, request(b"1", b"2"), NOW_NS), spent, members, columns)
+    result, sent = run(claim(table, request(b"1", b"2"), at(NOW_NS)), spent, members, columns)
     assert (result.dead, result.parked) == ((b"1",), (b"2",))
     assert result.why_parked == "members of groups stay"
     assert sent[-3:] == [b"DELETE FROM `msg` WHERE `id` IN (1)", PARKING, b"COMMIT"]
@@ -114,7 +114,7 @@ def row(ident, time_next_ns=0):
 
 def test_a_message_that_was_never_sent_is_read_and_nothing_is_written():
     queries, result = answered(
-        take(LAZY, asking(b"1", b"2"), NOW_NS),
+        take(LAZY, asking(b"1", b"2"), at(NOW_NS)),
         StoreAnswer(rows=[row(b"2", 5), row(b"1")], types=b"it"),
     )
     (query,) = queries
@@ -136,7 +136,7 @@ def test_a_message_that_was_never_sent_is_read_and_nothing_is_written():
 
 def test_a_send_that_no_row_shows_is_counted_before_the_row_is_claimed():
     queries, result = answered(
-        take(LAZY, asking(b"1", b"2", unwritten=[b"1", b"2"]), NOW_NS),
+        take(LAZY, asking(b"1", b"2", unwritten=[b"1", b"2"]), at(NOW_NS)),
         StoreAnswer(rows=[((b"1",), b"")]),
         StoreAnswer(affected=1),
         StoreAnswer(rows=[((b"1", b"1", b"7"), b"body"), ((b"2", b"3", b"7"), b"body")]),

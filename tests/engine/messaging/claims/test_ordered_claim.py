@@ -6,11 +6,10 @@ import pytest
 
 from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
 from streamfrom.engine.messaging.claims.ordered_claim import KEYS_AT_ONCE, Claim, claim_in_order
-from streamfrom.engine.messaging.store.conversation import StoreAnswer
+from streamfrom.engine.messaging.store.conversation import At, StoreAnswer
 from streamfrom.engine.messaging.table.message import KeyFound, MessageKey
 from streamfrom.engine.messaging.table.message_table import MessageTable, load
-from streamfrom.engine.messaging.table.store_job import At
-from tests.engine.messaging.conversations import answered
+from tests.engine.messaging.conversations import answered, at
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
 
 
@@ -28,7 +27,7 @@ WRITTEN = table(",vt_key=message,vt_max_per_key=2,vt_lease=written")
 
 
 def claiming(table, asking):
-    return claim_in_order(table, asking, NOW_NS, is_elected=True)
+    return claim_in_order(table, asking, at(NOW_NS))
 
 
 def request(*ids):

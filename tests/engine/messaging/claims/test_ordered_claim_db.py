@@ -12,6 +12,7 @@ from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest
 from streamfrom.engine.messaging.claims.ordered_claim import claim_in_order
 from streamfrom.engine.messaging.order.key_order import in_turn, may_go
 from streamfrom.engine.messaging.queue.poll import PollRequest, poll
+from streamfrom.engine.messaging.store.conversation import At
 from streamfrom.engine.messaging.table.discovery import discover
 from streamfrom.engine.messaging.table.message import KeyFound, MessageKey
 from tests.cases import cases
@@ -49,7 +50,7 @@ def insert(client, *rows):
 
 def claimed(claimer, table, *ids):
     request = ClaimRequest(1, "0", ids, ("id",))
-    return claimer.run(claim_in_order(table, request, NOW_NS, is_elected=False))
+    return claimer.run(claim_in_order(table, request, At("0", NOW_NS, is_elected=False)))
 
 
 def won(result):
@@ -120,7 +121,7 @@ def test_a_claim_chooses_what_may_go_wherever_the_rows_stand(
         )
         asked = [b"%d" % row[0] for row in dice.sample(rows, dice.randrange(1, len(rows) + 1))]
         request = ClaimRequest(1, "0", tuple(asked), ("id",), sent, sent_keys=known)
-        result = claimer.run(claim_in_order(table, request, NOW_NS, is_elected=True))
+        result = claimer.run(claim_in_order(table, request, At("0", NOW_NS, is_elected=True)))
         counts = Counter(each for each in result.asked_keys.values() if each is not None)
         expected = set()
         for key, count in counts.items():

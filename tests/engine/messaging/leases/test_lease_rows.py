@@ -1,9 +1,8 @@
 import pytest
 
 from streamfrom.engine.messaging.leases.lease_rows import WriteLeases
-from streamfrom.engine.messaging.store.conversation import StoreAnswer
+from streamfrom.engine.messaging.store.conversation import At, StoreAnswer
 from streamfrom.engine.messaging.table.message import LateWrites, LeaseWrite
-from streamfrom.engine.messaging.table.store_job import At
 from tests.engine.messaging.conversations import answered
 from tests.sim.memory_store import loaded, raw_table
 

@@ -1,9 +1,8 @@
 import ast
 
 from streamfrom.engine.messaging.leases.lease_rows import FindLeases, is_lease, look
-from streamfrom.engine.messaging.store.conversation import StoreAnswer
+from streamfrom.engine.messaging.store.conversation import At, StoreAnswer
 from streamfrom.engine.messaging.table.backoff import PARKED_NS
-from streamfrom.engine.messaging.table.store_job import At
 from streamfrom.engine.messaging.table.table_settings import parse_comment
 from tests.cases import cases
 from tests.engine.messaging.conversations import run

@@ -1,8 +1,7 @@
 from streamfrom.engine.messaging.leases.lease_rows import Release, Shorten
 from streamfrom.engine.messaging.leases.leases import Lease
-from streamfrom.engine.messaging.store.conversation import StoreAnswer
+from streamfrom.engine.messaging.store.conversation import At, StoreAnswer
 from streamfrom.engine.messaging.table.message import ClaimedRow, Shortenings
-from streamfrom.engine.messaging.table.store_job import At
 from tests.engine.messaging.conversations import run
 from tests.sim.memory_store import loaded, raw_table
 

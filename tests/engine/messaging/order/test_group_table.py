@@ -9,12 +9,11 @@ from streamfrom.engine.messaging.order.group_table import (
     members,
     not_after,
 )
-from streamfrom.engine.messaging.store.conversation import StoreAnswer
+from streamfrom.engine.messaging.store.conversation import At, StoreAnswer
 from streamfrom.engine.messaging.store.row_writes import WrittenRows
 from streamfrom.engine.messaging.table.groups import HELD_NS, FireRequest, FireResult
 from streamfrom.engine.messaging.table.message import MessageKey
 from streamfrom.engine.messaging.table.message_table import RawIndex
-from streamfrom.engine.messaging.table.store_job import At
 from tests.engine.messaging.conversations import carry_out
 from tests.engine.messaging.table.test_message_table import FIRST
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table

@@ -12,9 +12,9 @@ from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest, claim
 from streamfrom.engine.messaging.leases.lease_rows import Release, Shorten, look
 from streamfrom.engine.messaging.leases.leases import Lease
 from streamfrom.engine.messaging.queue.poll import KeySpan, PollPart, PollRequest, poll
+from streamfrom.engine.messaging.store.conversation import At
 from streamfrom.engine.messaging.table.discovery import discover
 from streamfrom.engine.messaging.table.message import MessageKey
-from streamfrom.engine.messaging.table.store_job import At
 from streamfrom.engine.messaging.upkeep.purge import Purge
 from tests.engine.messaging.conversations import from_memory
 from tests.sim.memory_store import StoredRow, loaded
@@ -95,7 +95,7 @@ def test_many_ids_lock_no_row_but_their_own(client, claimer, other, database):
     with other.cursor() as cursor:
         cursor.execute("UPDATE msg SET time_acked = 1 WHERE id = 59")
     ids = [b"%d" % n for n in range(1, 59)]
-    assert len(claimer.run(claim(table, request(*ids), NOW_NS)).rows) == 58
+    assert len(claimer.run(claim(table, request(*ids), AT)).rows) == 58
 
 
 def test_a_look_tells_when_unacked_rows_are_due_and_waits_for_nobody(client, other, database):
@@ -115,7 +115,7 @@ def test_shortening_passes_over_rows_that_somebody_holds_or_has_changed(
 ):
     table = create(client, database)
     insert(client, (b"1", 50, 0), (b"2", 50, 0), (b"3", 50, 0), (b"4", 50, 0))
-    won = claimer.run(claim(table, request(b"1", b"2", b"3", b"4"), NOW_NS))
+    won = claimer.run(claim(table, request(b"1", b"2", b"3", b"4"), AT))
     client.execute(b"UPDATE msg SET time_acked = 1, time_next = NULL WHERE id = 1")
     client.execute(b"UPDATE msg SET time_next = 12345 WHERE id = 2")
     with other.cursor() as cursor:
@@ -131,7 +131,7 @@ def test_shortening_passes_over_rows_that_somebody_holds_or_has_changed(
 def test_a_release_touches_nothing_that_has_moved_on(client, claimer, database):
     table = create(client, database)
     insert(client, (b"1", 50, 0), (b"2", 50, 0), (b"3", 50, 0))
-    won = claimer.run(claim(table, request(b"1", b"2", b"3"), NOW_NS)).rows
+    won = claimer.run(claim(table, request(b"1", b"2", b"3"), AT)).rows
     client.execute(b"UPDATE msg SET time_acked = 1, time_next = NULL WHERE id = 1")
     client.execute(b"UPDATE msg SET time_next = 12345 WHERE id = 2")
     client.execute(b"UPDATE msg SET epoch = 9 WHERE id = 3")

@@ -12,11 +12,10 @@ from streamfrom.engine.messaging.claims.claim_writes import ClaimRequest, claim
 from streamfrom.engine.messaging.leases.lease_rows import Release, Shorten, WriteLeases
 from streamfrom.engine.messaging.leases.leases import Lease
 from streamfrom.engine.messaging.order.group_table import Fire
-from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreAnswer
+from streamfrom.engine.messaging.store.conversation import At, ServerRefused, StoreAnswer
 from streamfrom.engine.messaging.store.row_writes import REFUSED_MAX, is_of_rows
 from streamfrom.engine.messaging.table.groups import HELD_NS, FireRequest
 from streamfrom.engine.messaging.table.message import ClaimedRow, LeaseWrite, Tried
-from streamfrom.engine.messaging.table.store_job import At
 from streamfrom.engine.messaging.upkeep.purge import Purge
 from tests.engine.messaging.conversations import carry_out
 from tests.sim.memory_store import DEFAULT_COMMENT, loaded, raw_table
@@ -102,7 +101,7 @@ def _rows(ids):
 BATCHES = {
     "claim": (
         Tried.CLAIM,
-        lambda ids: claim(TABLE, ClaimRequest(1, "0", tuple(ids), ("id",)), NOW_NS),
+        lambda ids: claim(TABLE, ClaimRequest(1, "0", tuple(ids), ("id",)), AT),
         lambda result: [row.id for row in result.rows],
     ),
     "leases": (
@@ -167,7 +166,7 @@ def test_what_is_about_no_row_is_refused_as_a_whole(batch, code):
 def test_where_all_are_bad_a_transaction_ends_all_the_same():
     ids = [b"%d" % each for each in range(500)]
     server = Server(ids, set(ids))
-    result = server.run(claim(TABLE, ClaimRequest(1, "0", tuple(ids), ("id",)), NOW_NS))
+    result = server.run(claim(TABLE, ClaimRequest(1, "0", tuple(ids), ("id",)), AT))
     assert len(result.refused) == REFUSED_MAX
     assert set(result.passed_over) == set(ids) - result.refused.keys(), "they are tried next"
     assert server.statements < 300
@@ -176,7 +175,7 @@ def test_where_all_are_bad_a_transaction_ends_all_the_same():
 def test_a_bad_row_among_many_costs_few_statements():
     ids = [b"%d" % each for each in range(500)]
     server = Server(ids, {b"321"})
-    server.run(claim(TABLE, ClaimRequest(1, "0", tuple(ids), ("id",)), NOW_NS))
+    server.run(claim(TABLE, ClaimRequest(1, "0", tuple(ids), ("id",)), AT))
     assert server.statements <= 30
 
 

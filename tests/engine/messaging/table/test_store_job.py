@@ -13,9 +13,10 @@ from streamfrom.engine.messaging.leases.lease_rows import (
 from streamfrom.engine.messaging.leases.leases import Lease
 from streamfrom.engine.messaging.order.group_table import Fire
 from streamfrom.engine.messaging.queue.poll import Poll
+from streamfrom.engine.messaging.store.conversation import At
 from streamfrom.engine.messaging.table.groups import FireRequest
 from streamfrom.engine.messaging.table.message import ClaimedRow
-from streamfrom.engine.messaging.table.store_job import Access, At
+from streamfrom.engine.messaging.table.store_job import Access
 from tests.sim.memory_store import loaded, raw_table
 
 
