@@ -223,7 +223,7 @@ class HeldMessages:
 
     def look_after(self, shard: ShardState, now_ns: int) -> None:
         """Look at rows that may have changed, let those of who has left be due sooner, and write leases."""
-        if ids := shard.next_look():
+        if ids := shard.leases.next_look():
             self._actions.append(Look(shard.name, ids))
         if shard.is_dispatched and (left := shard.leaving.next(now_ns)):
             self._actions.append(Shorten(shard.name, *left))

@@ -73,7 +73,6 @@ class ShardState:
     unwritten: those of the leases that are in memory alone.
     early_acks: the acks that are in memory alone.
     put_back: rows that were sent to no receiver, and whose leases are being written at this moment.
-    looking_at: the unwritten ones among the messages whose rows are being looked at.
     releases: keys that are being released, by the number of the release.
     gathered_ns: when receivers that let room gather take what they have room for.
     order: which messages wait for others of their key; None where none does.
@@ -88,7 +87,7 @@ class ShardState:
     ) -> None:
         self.name = name
         self.queue = queue
-        self.leases = Leases(streams, name)
+        self.leases = Leases(streams, name, queue.unwritten)
         queue.renewed = self.leases.shown_ns
         queue.renewed_until = self.leases.longer_than_shown
         self.unwritten = UnwrittenLeases(queue.unwritten, self.leases.shown_ns)
@@ -108,7 +107,6 @@ class ShardState:
         self.claiming, self.health, self.unserved = Trouble(), Trouble(), Trouble()
         self.wake_ns = self.wake_ready_ns = self.gathered_ns = self.held_back_ns = FOREVER_NS
         self.put_back: list[ClaimedRow] = []
-        self.looking_at: frozenset[bytes] = frozenset()
 
     def polled(self, result: PollResult, now_ns: int, interval_ns: int) -> None:
         """Take in what a poll found."""
@@ -363,30 +361,11 @@ class ShardState:
             if (timer := self.unwritten.timers.get(ident)) is not None:
                 self.queue.add(timer._replace(time_next_ns=0), now_ns)
 
-    def next_look(self) -> tuple[bytes, ...]:
-        """Return the messages whose rows are to be looked at now."""
-        ids = self.leases.next_look()
-        if ids:
-            self.looking_at = frozenset(filter(self.unwritten.timers.__contains__, ids))
-        return ids
-
-    def _seen(self, time_next_ns: Mapping[bytes, int], now_ns: int) -> Mapping[bytes, int]:
-        """Return what a look found, with the leases of rows that cannot show them."""
-        if not self.looking_at:
-            return time_next_ns
-        held = {
-            ident: lease.until_ns
-            for ident in self.looking_at
-            if time_next_ns.get(ident, now_ns + 1) <= now_ns
-            and (lease := self.leases.get(ident)) is not None
-        }
-        return {**time_next_ns, **held}
-
     def looked(
         self, time_next_ns: Mapping[bytes, int], now_ns: int
     ) -> tuple[list[Lease], list[Lease]]:
         """Take in what a look found; return which leases are over, and which are longer by heartbeats."""
-        given_back, prolonged = self.leases.looked(self._seen(time_next_ns, now_ns), now_ns)
+        given_back, prolonged = self.leases.looked(time_next_ns, now_ns)
         for lease in prolonged:
             self.queue.renew(lease.id, lease.until_ns, now_ns)
         if late := [lease.id for lease in prolonged if lease.id in self.leases.shown_ns]:

@@ -60,13 +60,20 @@ class Leases:
 
     shown_ns: what the rows say, by id, of messages whose leases are longer by now.
     tried_ns: what is being written to rows, or was tried with an unknown outcome.
+    unwritten: messages whose rows do not show that they were sent (`engine.messaging.leases.unwritten_leases`).
     """
 
-    def __init__(self, streams: Streams | None = None, shard: ShardName = "") -> None:
+    def __init__(
+        self,
+        streams: Streams | None = None,
+        shard: ShardName = "",
+        unwritten: Container[bytes] = (),
+    ) -> None:
         self.shown_ns: Final[dict[bytes, int]] = {}
         self.tried_ns: Final[dict[bytes, int]] = {}
         self._streams = streams or Streams()
         self._shard = shard
+        self._unwritten = unwritten
         self._batches: dict[bytes, Batch] = {}  # by message
         self._of: dict[int, dict[Batch, None]] = {}  # by receiver, in the order of sending
         # A moment, a number that distinguishes entries, and the batch to look at, or the message of it.
@@ -78,8 +85,8 @@ class Leases:
         # the commits: a seed of the simulator is one history.
         self._to_look_at: dict[bytes, bool] = {}
         self._all_keep: bool | None = None  # all that are held are suspect; None if not
-        # The lease, whether only a heartbeat may have changed it, and what the row could say.
-        self._looking_at: dict[bytes, tuple[Lease, bool, tuple[int, ...]]] | None = None
+        # The lease, whether only a heartbeat may have changed it, what the row could say, and whether it shows no lease.
+        self._looking_at: dict[bytes, tuple[Lease, bool, tuple[int, ...], bool]] | None = None
 
     def __len__(self) -> int:
         """Return how many messages are held."""
@@ -523,13 +530,14 @@ class Leases:
         if self._all_keep is not None and not self._to_look_at:
             self._to_look_at = dict.fromkeys(self._batches, self._all_keep)
             self._all_keep = None
-        looking_at: dict[bytes, tuple[Lease, bool, tuple[int, ...]]] = {}
+        looking_at: dict[bytes, tuple[Lease, bool, tuple[int, ...], bool]] = {}
         while self._to_look_at and len(looking_at) < LOOK_IDS_MAX:
             ident = next(iter(self._to_look_at))
             keeps_leases = self._to_look_at.pop(ident)
             lease = self.get(ident)
             if lease is not None:
-                looking_at[ident] = lease, keeps_leases, self._may_show(ident)
+                may_show, is_unwritten = self._may_show(ident), ident in self._unwritten
+                looking_at[ident] = lease, keeps_leases, may_show, is_unwritten
         if not looking_at:
             return ()
         self._looking_at = looking_at
@@ -546,11 +554,13 @@ class Leases:
         """
         given_back, prolonged = [], []
         looking_at, self._looking_at = self._looking_at or {}, None
-        for ident, (asked, keeps_leases, shown_ns) in looking_at.items():
+        for ident, (asked, keeps_leases, shown_ns, is_unwritten) in looking_at.items():
             lease = self.get(ident)
             if lease is None:
                 continue
             until_ns = time_next_ns.get(ident, 0)
+            if is_unwritten and ident in time_next_ns and until_ns <= now_ns:
+                until_ns = lease.until_ns  # the row cannot show it
             # What came after the heartbeat may be what the row shows.
             alone = self._all_keep is not False and self._to_look_at.get(ident, True)
             is_unknown = lease.until_ns == UNKNOWN_NS
