@@ -52,7 +52,7 @@ class Attachments:
             window_first=event.window_first,
         )
         self._streams.reporting |= receiver.reports_progress
-        self._receivers.windows.configure(receiver, self._parts.table.properties, now_ns)
+        self._receivers.configure(receiver, self._parts.table.properties, now_ns)
         self._receivers.add(receiver)
         held = sum(len(shard.leases.ids_of(receiver.id)) for shard in self._shards.values())
         self._receivers.hold(receiver.id, held, now_ns)

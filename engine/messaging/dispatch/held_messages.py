@@ -62,7 +62,7 @@ class HeldMessages:
                     if is_endless and now_ns - receiver.progress_ns >= self._wait_ns:
                         receiver.has_stalled = True
                         self._report(receiver)
-                        self._receivers.windows.change(receiver, PrefetchWindow.lost)
+                        self._receivers.change_window(receiver, PrefetchWindow.lost)
                 self._receivers.give_room(lease.receiver)
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -23,85 +24,10 @@ if TYPE_CHECKING:
 COMPARED_MAX: Final = 64
 
 
-class PrefetchWindows:
-    """The windows of streams whose prefetch is `auto`, and the limits of the others.
-
-    together: how many messages they may hold all together, as far as they have a limit.
-    """
-
-    def __init__(self, shards: dict[str, ShardState]) -> None:
-        self._shards = shards
-        self.together = 0
-
-    def configure(
-        self, receiver: AttachedReceiver, properties: Properties, now_ns: int
-    ) -> None:
-        """Give a stream the limit that it asked for, or that of its table; one that ends has none."""
-        if receiver.rows_left is not None:
-            return
-        own = receiver.prefetch
-        prefetch = properties.prefetch if own is None else own
-        if prefetch != AUTO:
-            receiver.window = None
-            self._set(receiver, prefetch)
-        elif receiver.window is None:
-            receiver.window = PrefetchWindow(
-                now_ns,
-                first=receiver.window_first,
-                lease_delay_ns=properties.lease_delay_ns,
-                is_part=self._is_part(receiver),
-            )
-            self._set(receiver, receiver.window.size)
-
-    def change(
-        self, receiver: AttachedReceiver, change: Callable[[PrefetchWindow], None]
-    ) -> None:
-        """Change the window of a stream that has one."""
-        if receiver.window is not None:
-            change(receiver.window)
-            self._set(receiver, receiver.window.size)
-
-    def dispatchers_changed(self, receiver: AttachedReceiver) -> None:
-        """Note that this process dispatches another part of the shards."""
-        self.change(receiver, lambda window: window.shared(is_part=self._is_part(receiver)))
-
-    def _is_part(self, receiver: AttachedReceiver) -> bool:
-        """Return whether other processes dispatch to a stream as well; of another member's client, whether they may."""
-        return any(
-            not (receiver.covers(name) if receiver.is_for_member else shard.is_dispatched)
-            for name, shard in self._shards.items()
-            if receiver.is_for_member or receiver.covers(name)
-        )
-
-    def forget(self, receiver: AttachedReceiver) -> None:
-        """Note that a stream is over."""
-        self._set(receiver, 0)
-
-    def acked(self, receiver: AttachedReceiver, count: int, now_ns: int) -> None:
-        """Note that *count* messages that a stream held are acked, deleted or rescheduled."""
-        window = receiver.window
-        if window is None:
-            return
-        window.acked(count, now_ns)
-        if window.wants_backlog:
-            backlog = sum(
-                shard.queue.due(now_ns, at_most=2 * self.together + 1)
-                for shard in self._shards.values()
-                if receiver.covers(shard.name)
-            )
-            window.begin(backlog, self.together)
-        if window.size != receiver.limit:
-            self._set(receiver, window.size)
-
-    def _set(self, receiver: AttachedReceiver, limit: int) -> None:
-        self.together += limit - receiver.limit
-        receiver.limit = limit
-
-
 class Receivers:
     """The open streams of one table.
 
-    windows: how many messages each may hold.
+    together: how many messages they may hold all together, as far as they have a limit.
     attached: all receivers, by their numbers.
     ready: the receivers with room whose socket is free. The one that has waited longest is the first (round-robin).
     full: the receivers without room.
@@ -113,7 +39,8 @@ class Receivers:
     """
 
     def __init__(self, shards: dict[str, ShardState]) -> None:
-        self.windows: Final = PrefetchWindows(shards)
+        self._shards = shards
+        self.together = 0
         self.attached: dict[int, AttachedReceiver] = {}
         self.ready: OrderedDict[int, AttachedReceiver] = OrderedDict()
         # In the order in which they came: a seed of the simulator is one history.
@@ -143,7 +70,7 @@ class Receivers:
         self.finishing.pop(number, None)
         gone = self.attached.pop(number, None)
         if gone is not None:
-            self.windows.forget(gone)
+            self._set_limit(gone, 0)
             self.choices[gone.keys] -= 1
             if not self.choices[gone.keys]:
                 del self.choices[gone.keys]
@@ -155,6 +82,48 @@ class Receivers:
             return frozenset()
         covering = (one.keys for one in self.attached.values() if one.covers(shard))
         return frozenset().union(*filter(None, covering))
+
+    # How many messages each may hold
+
+    def configure(
+        self, receiver: AttachedReceiver, properties: Properties, now_ns: int
+    ) -> None:
+        """Give a stream the limit that it asked for, or that of its table; one that ends has none."""
+        if receiver.rows_left is not None:
+            return
+        own = receiver.prefetch
+        prefetch = properties.prefetch if own is None else own
+        if prefetch != AUTO:
+            receiver.window = None
+            self._set_limit(receiver, prefetch)
+        elif receiver.window is None:
+            receiver.window = PrefetchWindow(
+                now_ns,
+                first=receiver.window_first,
+                lease_delay_ns=properties.lease_delay_ns,
+                is_part=self._is_part(receiver),
+            )
+            self._set_limit(receiver, receiver.window.size)
+
+    def change_window(
+        self, receiver: AttachedReceiver, change: Callable[[PrefetchWindow], None]
+    ) -> None:
+        """Change the window of a stream that has one."""
+        if receiver.window is not None:
+            change(receiver.window)
+            self._set_limit(receiver, receiver.window.size)
+
+    def _is_part(self, receiver: AttachedReceiver) -> bool:
+        """Return whether other processes dispatch to a stream as well; of another member's client, whether they may."""
+        return any(
+            not (receiver.covers(name) if receiver.is_for_member else shard.is_dispatched)
+            for name, shard in self._shards.items()
+            if receiver.is_for_member or receiver.covers(name)
+        )
+
+    def _set_limit(self, receiver: AttachedReceiver, limit: int) -> None:
+        self.together += limit - receiver.limit
+        receiver.limit = limit
 
     # Which can be served
 
@@ -184,7 +153,7 @@ class Receivers:
             one for one in self.ready.values() if one.keys == keys and one.covers(shard.name)
         )
         for receiver in list(islice(covering, COMPARED_MAX)):
-            self.windows.change(receiver, lambda window: window.passed(now_ns))
+            self.change_window(receiver, lambda window: window.passed(now_ns))
             if not receiver.room:
                 self.is_full(receiver)
                 continue
@@ -203,10 +172,9 @@ class Receivers:
         return [receiver for receiver in chosen if receiver.columns == columns][:due]
 
     def open(self, receiver: AttachedReceiver, *, is_first: bool = False) -> None:
-        """Let a receiver be served, if it has room and nothing is on its way to it."""
+        """Let a receiver be served, if it has room and nothing is on its way to it; or note that it has no room."""
         if receiver.room == 0:
-            if receiver.window is not None:  # it may have become smaller
-                self.is_full(receiver)
+            self.is_full(receiver)
             return
         self.full.pop(receiver.id, None)
         self.short.pop(receiver.id, None)
@@ -220,19 +188,12 @@ class Receivers:
         elif receiver.gathering_since_ns is not None:
             self.is_freed = True
 
-    def _sort_in(self, receiver: AttachedReceiver, *, is_first: bool = False) -> None:
-        """Let a receiver be served if it has room, or note that it has none."""
-        if receiver.room:
-            self.open(receiver, is_first=is_first)
-        else:
-            self.is_full(receiver)
-
     def hold(self, number: int, count: int, now_ns: int) -> None:
         """Count *count* messages that a receiver holds, though it was not given them here; it may not be there."""
         receiver = self.attached.get(number)
         if receiver is not None and count:
             receiver.held += count
-            self.windows.change(receiver, lambda window: window.took_over(receiver.held))
+            self.change_window(receiver, lambda window: window.took_over(receiver.held))
             if receiver.room == 0:
                 receiver.full_since_ns = receiver.full_since_ns or now_ns
                 self.is_full(receiver)
@@ -257,7 +218,7 @@ class Receivers:
         """Note that the claim for a receiver has ended; it is the first again if it has room."""
         if receiver.next_share is not None:
             self._take_share(receiver)
-        self._sort_in(receiver, is_first=True)
+        self.open(receiver, is_first=True)
 
     def _take_share(self, receiver: AttachedReceiver) -> None:
         # Not during a claim: what that has won would have to be given back.
@@ -267,12 +228,13 @@ class Receivers:
     def dispatchers_changed(self) -> None:
         """Note that this process dispatches another part of the shards: windows follow that."""
         for receiver in self.attached.values():
-            self.windows.dispatchers_changed(receiver)
+            shared = partial(PrefetchWindow.shared, is_part=self._is_part(receiver))
+            self.change_window(receiver, shared)
             self.limited(receiver)
 
     def limited(self, receiver: AttachedReceiver) -> None:
         """Follow a limit or a share that is another one now."""
-        self._sort_in(receiver)
+        self.open(receiver)
         self._keeps(receiver)
 
     def _keeps(self, receiver: AttachedReceiver) -> None:
@@ -283,10 +245,21 @@ class Receivers:
     def acted(self, number: int, count: int, now_ns: int) -> None:
         """Count off *count* messages that a receiver held, and that were worked on, by its client or for it."""
         receiver = self.attached.get(number)
-        if receiver is not None:
-            receiver.acted(now_ns)
-            self.windows.acked(receiver, count, now_ns)
-            self.give_room(number, count)
+        if receiver is None:
+            return
+        receiver.acted(now_ns)
+        if (window := receiver.window) is not None:
+            window.acked(count, now_ns)
+            if window.wants_backlog:
+                backlog = sum(
+                    shard.queue.due(now_ns, at_most=2 * self.together + 1)
+                    for shard in self._shards.values()
+                    if receiver.covers(shard.name)
+                )
+                window.begin(backlog, self.together)
+            if window.size != receiver.limit:
+                self._set_limit(receiver, window.size)
+        self.give_room(number, count)
 
     def give_room(self, number: int, count: int = 1) -> AttachedReceiver | None:
         """Count off *count* messages that a receiver holds no more; return it if it is still there."""

@@ -311,7 +311,7 @@ class Sending:
             self._receivers.give_room(lease.receiver)  # sent again, past its lease
         receiver.took(len(rows), now_ns)
         if receiver.room:  # it was given what there was
-            self._receivers.windows.change(receiver, PrefetchWindow.starved)
+            self._receivers.change_window(receiver, PrefetchWindow.starved)
         if receiver.rows_left is not None:
             self._receivers.finishing[receiver.id] = receiver
         if receiver.room == 0:

@@ -343,7 +343,7 @@ class TableState:
             shard.clock_set_back(by_ns, now_ns)
         for receiver in self.receivers.attached.values():
             receiver.gathering_since_ns = None
-            self.receivers.windows.change(receiver, PrefetchWindow.clock_set_back)
+            self.receivers.change_window(receiver, PrefetchWindow.clock_set_back)
         self._held.look_ns = self._held.report_ns = now_ns
 
     def _reconfigured(self, event: events.Reconfigured, now_ns: int) -> None:
@@ -355,7 +355,7 @@ class TableState:
             if missing:
                 self._attachments.end([receiver], UnknownColumn(missing[0]))
                 continue
-            self.receivers.windows.configure(receiver, properties, now_ns)
+            self.receivers.configure(receiver, properties, now_ns)
             self.receivers.limited(receiver)
         for shard in self._shards.values():
             shard.queue.configure(
