@@ -75,7 +75,6 @@ class Leases:
         self._shard = shard
         self._unwritten = unwritten
         self._batches: dict[bytes, Batch] = {}  # by message
-        self._of: dict[int, dict[Batch, None]] = {}  # by receiver, in the order of sending
         # A moment, a number that distinguishes entries, and the batch to look at, or the message of it.
         self._looks: list[tuple[int, int, Batch, bytes | None]] = []
         self._numbers = 0
@@ -93,15 +92,13 @@ class Leases:
         return len(self._batches)
 
     def __iter__(self) -> Iterator[Lease]:
-        for receiver, batches in self._of.items():
-            for batch in batches:
-                for ident, until_ns in batch.ends_ns.items():
-                    yield Lease(until_ns, ident, receiver)
+        for ident, batch in self._batches.items():
+            yield Lease(batch.ends_ns[ident], ident, batch.stream.receiver)
 
     @property
     def of_clients(self) -> int:
         """Return how many are of this process's own clients."""
-        return sum(len(self.ids_of(receiver)) for receiver in self._of if receiver > 0)
+        return sum(batch.stream.receiver > 0 for batch in self._batches.values())
 
     @property
     def looks(self) -> int:
@@ -110,7 +107,14 @@ class Leases:
 
     def ids_of(self, receiver: int) -> Collection[bytes]:
         """Return which messages *receiver* holds."""
-        return [ident for batch in self._of.get(receiver, ()) for ident in batch.ends_ns]
+        return [ident for batch in self._of(receiver) for ident in batch.ends_ns]
+
+    def _of(self, receiver: int) -> list[Batch]:
+        """Return what *receiver* was sent of this shard, in the order of sending."""
+        stream = self._streams.get(receiver)
+        return (
+            [batch for batch in stream.batches if batch.shard == self._shard] if stream else []
+        )
 
     def get(self, ident: bytes) -> Lease | None:
         """Return the lease of a message; None without one."""
@@ -128,7 +132,7 @@ class Leases:
 
     def since_ns(self, receiver: int) -> int | None:
         """Return when the first of the messages that *receiver* holds was sent; None without any."""
-        return min((batch.sent_ns for batch in self._of.get(receiver, ())), default=None)
+        return min((batch.sent_ns for batch in self._of(receiver)), default=None)
 
     # Messages come and go
 
@@ -190,7 +194,7 @@ class Leases:
 
     def _add(self, batch: Batch) -> None:
         self._batches.update(dict.fromkeys(batch.ends_ns, batch))
-        self._of.setdefault(batch.stream.receiver, {})[batch] = None
+        batch.stream.batches[batch] = None
         self._note_look(batch)
 
     def forget_found(self) -> None:
@@ -245,8 +249,8 @@ class Leases:
             self._streams.reached(reached, progress_ns)
             for batch in late:
                 batch.stream.progressed(progress_ns)
-        for batch, count in counts.items():
-            self._gone(batch, count)
+        for batch in counts:
+            self._gone(batch)
         return counts
 
     def _is_late(self, losers: Iterable[int], batch: Batch) -> bool:
@@ -257,13 +261,9 @@ class Leases:
         attached, holder = self._streams.attached, batch.stream.receiver
         return any(loser != holder and loser in attached for loser in losers)
 
-    def _gone(self, batch: Batch, count: int) -> None:
-        self._streams.gone(batch, count)
+    def _gone(self, batch: Batch) -> None:
         if not batch.ends_ns:
-            of_receiver = self._of[batch.stream.receiver]
-            del of_receiver[batch]
-            if not of_receiver:
-                del self._of[batch.stream.receiver]
+            self._streams.gone(batch)
 
     def progress(self, idents: Iterable[bytes], now_ns: int) -> None:
         """Note that streams have made progress by messages that they go on holding."""
@@ -366,10 +366,9 @@ class Leases:
     def lagging(self, idents: Iterable[bytes] | None) -> list[Batch]:
         """Return the batches of *idents*, or of all messages, whose leases are not up to date."""
         if idents is None:
-            found = [batch for batches in self._of.values() for batch in batches]
-        else:
-            known = self._batches
-            found = [*dict.fromkeys(known[ident] for ident in idents if ident in known)]
+            idents = self._batches
+        known = self._batches
+        found = dict.fromkeys(known[ident] for ident in idents if ident in known)
         return [batch for batch in found if batch.lag_ns]
 
     def lagging_ids(self, idents: Iterable[bytes] | None) -> set[bytes]:
@@ -463,7 +462,7 @@ class Leases:
         if behind is not None:
             self._add(behind)
         batch.stream.put(alone, batch, behind, is_first=not is_late)
-        self._gone(batch, 1)
+        self._gone(batch)
         return Lease(until_ns, ident, batch.stream.receiver)
 
     def _note_look(self, batch: Batch) -> None:
@@ -506,9 +505,10 @@ class Leases:
 
     def suspect_all_but(self, receivers: Container[int]) -> None:
         """Note that rows may be acked or held for longer, but those of *receivers*, which are about to be shortened."""
-        for receiver in self._of:
-            if receiver not in receivers:
-                self.suspect(self.ids_of(receiver), keeps_leases=True)
+        others = (
+            i for i, batch in self._batches.items() if batch.stream.receiver not in receivers
+        )
+        self.suspect(others, keeps_leases=True)
 
     def is_suspect(self, ident: bytes) -> bool:
         """Return whether a commit may have changed the row of a held message, which is to be read."""
@@ -606,7 +606,7 @@ class Leases:
         """
         found: list[Lease] = []
         is_more = False
-        ends_ns = (batch.ends_ns.items() for batch in self._of.get(receiver, ()))
+        ends_ns = (batch.ends_ns.items() for batch in self._of(receiver))
         for ident, until_ns in chain.from_iterable(ends_ns):
             if len(found) == LOOK_IDS_MAX:
                 return found, True

@@ -99,17 +99,17 @@ class Batch:
 class StreamOrder:
     """What one stream holds, over all shards.
 
-    held: how many messages it holds.
+    batches: what it holds, in the order of sending.
     progress_ns: when it last made progress.
     expiring: batches that end soon unless the stream makes progress before.
     is_over: nothing counts as progress: its connection has ended, and what it held is soon given to others.
     """
 
-    __slots__ = ("_unreached", "expiring", "held", "is_over", "progress_ns", "receiver")
+    __slots__ = ("_unreached", "batches", "expiring", "is_over", "progress_ns", "receiver")
 
     def __init__(self, receiver: int) -> None:
         self.receiver = receiver
-        self.held = 0
+        self.batches: dict[Batch, None] = {}
         self.progress_ns = 0
         self.is_over = receiver == NOBODY
         self.expiring: list[Batch] = []
@@ -117,7 +117,6 @@ class StreamOrder:
 
     def sent(self, batch: Batch) -> None:
         """Note what the stream is sent; it comes after all that it holds."""
-        self.held += len(batch.ends_ns)
         self._unreached[batch] = None
 
     def put(self, alone: Batch, batch: Batch, behind: Batch | None, *, is_first: bool) -> None:
@@ -125,7 +124,6 @@ class StreamOrder:
 
         behind: what was sent after it and stood in *batch*, too.
         """
-        self.held += len(alone.ends_ns)
         unreached = self._unreached
         if alone.overtaken_ns is not None:
             return
@@ -163,11 +161,10 @@ class StreamOrder:
             first.overtaken_ns = before_ns
             del unreached[first]
 
-    def gone(self, batch: Batch, count: int) -> None:
-        """Note that the stream does not hold *count* messages of *batch* any more."""
-        self.held -= count
-        if not batch.ends_ns:
-            self._unreached.pop(batch, None)
+    def gone(self, batch: Batch) -> None:
+        """Note that the stream holds nothing of *batch* any more."""
+        del self.batches[batch]
+        self._unreached.pop(batch, None)
 
 
 class Streams:
@@ -277,9 +274,9 @@ class Streams:
             self.renewable += stream.expiring
             stream.expiring = []
 
-    def gone(self, batch: Batch, count: int) -> None:
-        """Note that a stream does not hold *count* messages of *batch* any more."""
+    def gone(self, batch: Batch) -> None:
+        """Note that a stream holds nothing of *batch* any more."""
         stream = batch.stream
-        stream.gone(batch, count)
-        if not stream.held:
-            self._orders.pop(stream.receiver, None)
+        stream.gone(batch)
+        if not stream.batches:
+            del self._orders[stream.receiver]
