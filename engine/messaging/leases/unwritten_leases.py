@@ -29,7 +29,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.table.message import FOREVER_NS
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
 WRITTEN_AT_ONCE: Final = 500
 # A row that is locked is being acked, most likely: then it is over soon.
 AGAIN_NS: Final = 250 * 10**6
-_NONE: Final[Mapping[bytes, int]] = MappingProxyType({})
 
 
 class UnwrittenLeases:
@@ -128,10 +126,7 @@ class UnwrittenLeases:
         return tuple(found)
 
     def written(
-        self,
-        result: LateWrites | None,
-        now_ns: int,
-        again_ns: Mapping[bytes, int] = _NONE,
+        self, result: LateWrites | None, now_ns: int, again_ns: Mapping[bytes, int]
     ) -> tuple[list[bytes], list[bytes]]:
         """Take in what a writing found; return which messages were asked for and are tried again, and which are not.
 

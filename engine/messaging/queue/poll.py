@@ -109,12 +109,10 @@ class PollRequest:
 
     limit: the number of keys for which the queue has room.
     extra: the number of keys in flight or lately not won: a poll may find them, but they need no room.
-    newest: the rows are wanted in the order of ``vt_order=newest``.
     overloaded: the keys and priorities whose lanes were full of due rows after the last poll.
     named: keys, as literals, that are read apart from all others; half of the room is theirs.
     is_of_named: nothing else is read.
     passed_over: keys, as literals, whose due messages are not wanted.
-    is_fair: keys take turns.
     walked_to: up to which key, as a literal, the last poll walked; b"" for the end.
     news: ids of messages of which nothing else is known.
     spans: what is read again of what is known, perhaps nothing, until *limit* keys are read; nothing else is read but priorities
@@ -124,12 +122,10 @@ class PollRequest:
 
     limit: int
     extra: int = 0
-    newest: bool = False
     overloaded: frozenset[tuple[bytes, int]] = frozenset()
     named: tuple[bytes, ...] = ()
     is_of_named: bool = False
     passed_over: tuple[bytes, ...] = ()
-    is_fair: bool = False
     walked_to: bytes = b""
     news: tuple[bytes, ...] = ()
     spans: tuple[KeySpan, ...] | None = None
@@ -204,7 +200,7 @@ def poll(table: MessageTable, request: PollRequest, now_ns: int) -> Conversation
     if request.is_of_named:
         return PollResult(tuple(named), is_of_named=True, news=news)
     room = max(1, request.limit - sum(len(tier) for tier in named))
-    if not request.is_fair:
+    if not table.properties.fair:
         tiers = yield from _read(_PollReader(table, request, now_ns), room, now_ns)
         return PollResult((*named, *tiers))
     return (yield from _fair_poll(table, request, now_ns, (room, named, news)))
@@ -355,7 +351,7 @@ class _PollReader:
             )
             index = table.key_index
         self._hint = forced(index)
-        self._has_keys = request.is_fair and not key  # each row is asked for its key, too
+        self._has_keys = table.properties.fair and not key  # each row is asked for its key, too
 
     def priorities(self) -> Conversation[list[int | None]]:
         """Return the priorities that have unacked rows, ascending; None stands for NULL."""
@@ -414,7 +410,7 @@ class _PollReader:
         # An answer full of rows never sent (with newest: of due rows) hides those of the other lane.
         if more and (
             keys[-1].time_next_ns == 0
-            or (self._request.newest and keys[-1].time_next_ns <= self._now_ns)
+            or (self._table.properties.newest and keys[-1].time_next_ns <= self._now_ns)
         ):
             return None
         if not self._table.has_priority and self._table.null_lane:
@@ -432,7 +428,7 @@ class _PollReader:
 
     def _lanes(self, priority: int | None, limit: int) -> Conversation[TierRead]:
         """Read what is due, each lane by itself, and divide the room between them."""
-        newest = self._request.newest
+        newest = self._table.properties.newest
         zeros = yield from self._keys(PollPart.ZERO, priority, limit)
         nulls: list[MessageKey] = []
         if self._table.null_lane:

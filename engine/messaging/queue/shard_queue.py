@@ -376,7 +376,6 @@ class ShardQueue:
             return poll.PollRequest(
                 self.span_keys,
                 extra=self._not_waiting,
-                newest=self._newest,
                 spans=self._walk.next(tiers, self.span_keys, self._not_waiting),
                 known=frozenset(tiers),
             )
@@ -399,10 +398,8 @@ class ShardQueue:
         return poll.PollRequest(
             limit=self._limit,
             extra=self._not_waiting,
-            newest=self._newest,
             overloaded=frozenset(behind),
             named=tuple(sorted(self.named)),
-            is_fair=self._fair,
             walked_to=self._walked_to,
             news=self._news_polled,
             low=self.low_keys,

@@ -116,11 +116,13 @@ class Purger:
                 # days.
                 if not failing:
                     reason = {"reason": str(error)}
-                    log.warning("purge failed", extra={**self._named(shard), **reason})
+                    log.warning(
+                        "purge failed", extra={**self._table.named_on(shard.name), **reason}
+                    )
                 failing = True
             except Exception:
                 shard.counters.purge_failures += 1
-                log.exception("purge failed", extra=self._named(shard))
+                log.exception("purge failed", extra=self._table.named_on(shard.name))
             else:
                 failing = False
 
@@ -168,10 +170,6 @@ class Purger:
         over = tuple(ident for ident in tried if ident not in refused)
         if refused or over:
             self._report_refused(PurgeRefused(shard.name, refused, over))
-
-    def _named(self, shard: ShardState) -> dict[str, str]:
-        """Name the table and a shard by the keys that log lines have."""
-        return {**self._table.named, "shard": shard.name}
 
 
 class PartitionUpkeep:
@@ -239,7 +237,7 @@ class PartitionUpkeep:
         if outcome is Outcome.DONE:
             counters.purged += rows
             fields = {"partition": name, "count": rows}
-            log.info("partition dropped", extra={**self._named(table), **fields})
+            log.info("partition dropped", extra={**table.named_on(self._shard), **fields})
 
     def _note(self, table: MessageTable, name: str, outcome: Outcome, now_ns: int) -> None:
         if outcome is not Outcome.HELD:
@@ -265,7 +263,4 @@ class PartitionUpkeep:
 
     def _warn(self, table: MessageTable, name: str, reason: str) -> None:
         fields = {"partition": name, "reason": reason}
-        log.warning("partition overdue", extra={**self._named(table), **fields})
-
-    def _named(self, table: MessageTable) -> dict[str, str]:
-        return {**table.named, "shard": self._shard}
+        log.warning("partition overdue", extra={**table.named_on(self._shard), **fields})

@@ -59,9 +59,6 @@ RELOAD_PACE_S: Final = 0.1
 NAMED_MAX: Final = 10_000
 
 
-def _nobody_asks(_keyspace: str) -> None: ...
-
-
 class Registry:
     """The message tables of one proxy. Every method belongs to one event loop.
 
@@ -86,11 +83,11 @@ class Registry:
         dice: random.Random | None = None,
         reload_interval_s: float = 30.0,
         stream_grace_s: float = 30.0,
-        may_send: Callable[[str, ShardName], bool] | None = None,
+        may_send: Callable[[str, ShardName], bool] = lambda *_: True,
         member: int = 0,
     ) -> None:
         clock = clock or SystemClock()
-        self.tables_changed: Callable[[str], None] = _nobody_asks
+        self.tables_changed: Callable[[str], None] = lambda _: None
         self.message_ids = MessageIds(clock.time_ns, time.monotonic_ns, member)
         self._store = store
         self._keyspaces: dict[str, KeyspaceTables] = {}
@@ -100,7 +97,7 @@ class Registry:
         # Jitter only spreads load; there is no gain in guessing it.
         draw = partial((dice or random.Random()).getrandbits, DICE_BITS)  # noqa: S311
         self.here = DispatcherHere(
-            self._keyspaces, store, clock, draw, may_send or _always, self._has_written
+            self._keyspaces, store, clock, draw, may_send, self._has_written
         )
         self.streams: Dispatcher = self.here
         self.set_limits(reload_interval_s, stream_grace_s)
@@ -350,10 +347,6 @@ class Registry:
         self.dispatcher(keyspace, shard).happened(
             keyspace, ANY_TABLE, events.Changed(shard, None)
         )
-
-
-def _always(_keyspace: str, _shard: ShardName) -> bool:
-    return True
 
 
 def commit_event(shard: ShardName, effect: Effect) -> events.TableEvent:

@@ -44,7 +44,7 @@ class TableLog:
 
     def failed(self, what: str, shard: ShardName, error: Exception) -> None:
         """Log the first failure of a shard, and every fault of our own."""
-        extra = {**self._named(shard), "task": what, "reason": str(error)}
+        extra = {**self.table.named_on(shard), "task": what, "reason": str(error)}
         if not isinstance(error, StreamfromError):
             log.error("work on a queue failed", exc_info=error, extra=extra)
         elif shard not in self._failing:
@@ -58,7 +58,7 @@ class TableLog:
         """Log that what failed works again. While a lock keeps a write from a shard its reads work, which says nothing."""
         if self._failing.get(shard) == what:
             del self._failing[shard]
-            log.info("work on a queue continues", extra=self._named(shard))
+            log.info("work on a queue continues", extra=self.table.named_on(shard))
 
     def standing(self, receiver: Receiver, found: ReportStanding, since_s: float) -> None:
         """Log a stream whose prefetch is full and that acknowledges nothing, and what to do if it waits for more."""
@@ -90,11 +90,14 @@ class TableLog:
         """Log rows that the server does not write. count: how many are set aside by now."""
         for ident, row in found:
             if count > SET_ASIDE_LOGGED_MAX:
-                log.warning("rows set aside", extra={**self._named(shard), "count": count})
+                log.warning(
+                    "rows set aside", extra={**self.table.named_on(shard), "count": count}
+                )
                 return
             fields = {"id": ident.decode(errors="replace"), "tried": row.tried.value}
             log.warning(
-                "row set aside", extra={**self._named(shard), **fields, "error": row.error}
+                "row set aside",
+                extra={**self.table.named_on(shard), **fields, "error": row.error},
             )
 
     def acks_lost(self, shard: ShardName, ids: Sequence[bytes]) -> None:
@@ -109,12 +112,9 @@ class TableLog:
             ident, member, group = (one.decode(errors="replace") for one in each)
             fields = {"id": ident, "group": group, "parked_id": member}
             log.warning(
-                "message waits for a parked one", extra={**self._named(shard), **fields}
+                "message waits for a parked one", extra={**self.table.named_on(shard), **fields}
             )
 
     def _ids(self, shard: ShardName, ids: Sequence[bytes]) -> dict[str, object]:
         shown = b", ".join(ids[:IDS_LOGGED_MAX]).decode(errors="replace")
-        return {**self._named(shard), "count": len(ids), "ids": shown}
-
-    def _named(self, shard: ShardName) -> dict[str, str]:
-        return {**self.table.named, "shard": shard}
+        return {**self.table.named_on(shard), "count": len(ids), "ids": shown}

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import TableLoadError, UnknownColumn
 from streamfrom.engine.messaging.table import key_column
@@ -26,6 +26,10 @@ from streamfrom.engine.messaging.table.table_settings import (
 from streamfrom.sqlparse_ext.stored_forms import ColumnType, stored_form
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 from streamfrom.sqlparse_ext.writes.completion import STATE, TableFacts
+
+
+if TYPE_CHECKING:
+    from streamfrom.engine.sharding.keyspace import ShardName
 
 
 _CONTROL: Final = frozenset({"priority", "time_next", "epoch", "time_acked"})
@@ -162,6 +166,10 @@ class MessageTable:
     def named(self) -> dict[str, str]:
         """Return what a log line about the table has in addition to its text."""
         return {"keyspace": self.keyspace, "queue": self.name}
+
+    def named_on(self, shard: ShardName) -> dict[str, str]:
+        """Return what a log line about the table on a shard has in addition to its text."""
+        return {**self.named, "shard": shard}
 
     def __post_init__(self) -> None:
         facts = TableFacts(

@@ -20,10 +20,10 @@ from typing import Generic, TypeVar
 from streamfrom.engine.errors import EngineError
 from streamfrom.engine.messaging.table.message import AUTO
 from streamfrom.engine.messaging.table.setting_keys import KEYS
+from streamfrom.engine.sharding.sequence_tables import MARK as SEQUENCE_MARK
 
 
 MARK = "vitess_message"
-SEQUENCE_MARK = "vitess_sequence"
 # In the comment of any table: the queues whose dead letters it takes.
 CONSENT = "vt_dead_letters_of"
 COUNT_MAX = 2**31 - 1

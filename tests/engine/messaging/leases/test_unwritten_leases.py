@@ -29,7 +29,7 @@ def test_leases_are_written_when_their_delay_is_over_the_oldest_first():
     assert leases.next_write(10, MANY) == (b"1", b"2")
     assert leases.next_write(30, MANY) == (), "one statement at a time"
     assert leases.next_ns() == FOREVER_NS
-    assert leases.written(LateWrites(), 11) == ([], [b"1", b"2"])
+    assert leases.written(LateWrites(), 11, {}) == ([], [b"1", b"2"])
     leases.forget([b"1", b"2"])
     assert leases.next_ns() == 20
     assert list(leases) == [b"3"]
@@ -47,7 +47,7 @@ def test_what_was_acked_is_not_written():
     assert (b"1" in leases, b"2" in leases, len(leases)) == (False, True, 1)
     assert leases.next_write(10, MANY) == (b"2",)
     leases.forget([b"2"])
-    assert leases.written(LateWrites(), 11) == ([], [b"2"])
+    assert leases.written(LateWrites(), 11, {}) == ([], [b"2"])
     assert leases.next_ns() == FOREVER_NS
 
 
@@ -72,5 +72,5 @@ def test_too_many_that_the_server_does_not_write_are_tried_after_a_pause(result,
 def test_one_statement_writes_so_many():
     leases = sent(*range(WRITTEN_AT_ONCE + 1))
     assert len(leases.next_write(10, MANY)) == WRITTEN_AT_ONCE
-    leases.written(LateWrites(), 11)
+    leases.written(LateWrites(), 11, {})
     assert leases.next_write(11, MANY) == (b"%d" % WRITTEN_AT_ONCE,)

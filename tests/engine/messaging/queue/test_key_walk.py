@@ -31,9 +31,7 @@ class Shard:
     def poll(self, *, is_of_named=False):
         request = self.queue.poll_started(NOW_NS)
         if is_of_named:
-            request = PollRequest(
-                request.limit, is_of_named=True, is_fair=True, news=request.news
-            )
+            request = PollRequest(request.limit, is_of_named=True, news=request.news)
         result, queries = from_memory(TABLE, poll(TABLE, request, NOW_NS), self.rows.values())
         self.asked = [query.sql for query in queries]
         self.queue.poll_finished(result, NOW_NS)
@@ -136,7 +134,7 @@ def test_a_table_whose_key_is_a_text_is_asked_by_its_literals():
     table = loaded(
         raw_table("queue", comment("vt_key=Tenant", "vt_fair=on"), texts=("tenant",))
     )
-    conversation = poll(table, PollRequest(4, is_fair=True, news=(b"7",)), NOW_NS)
+    conversation = poll(table, PollRequest(4, news=(b"7",)), NOW_NS)
     answers: tuple[list[tuple[tuple[bytes | None, ...], bytes]], ...] = (
         [((b"7", b"50", None, b"a'b"), b"")],
         [((b"50",), b"")],

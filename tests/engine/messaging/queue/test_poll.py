@@ -70,7 +70,8 @@ def test_the_future_waits_while_much_is_left_of_a_flood():
 
 
 def test_newest_under_overload_knows_the_latest_due_rows():
-    ((tier,), _) = run(timed(*range(10, 50)), PollRequest(5, newest=True))
+    newest = replace(TABLE, properties=replace(TABLE.properties, newest=True))
+    ((tier,), _) = run(timed(*range(10, 50)), PollRequest(5), newest)
     assert ids(tier.timed) == [1049, 1048, 1047, 1046, 1045]
     assert (tier.floor_ns, tier.horizon_ns, tier.timed_more) == (45, NOW_NS, True)
 

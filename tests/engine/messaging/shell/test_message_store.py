@@ -179,6 +179,7 @@ def test_many_purges_at_the_same_time_share_the_work(client, claimer, other, dat
 @pytest.mark.parametrize("limit", [1, 5, 12, 100])
 def test_the_store_in_memory_answers_as_the_server_does(client, database, limit, newest):
     table = create(client, database)
+    table = replace(table, properties=replace(table.properties, newest=newest))
     dice = random.Random(limit)
     rows = [
         StoredRow(
@@ -191,7 +192,7 @@ def test_the_store_in_memory_answers_as_the_server_does(client, database, limit,
     ]
     insert(client, *((row.id, row.priority, row.time_next_ns) for row in rows))
 
-    request = PollRequest(limit, extra=limit % 3, newest=newest)
+    request = PollRequest(limit, extra=limit % 3)
     for now_ns in (NOW_NS, NOW_NS + 1000):
         by_server = client.run(poll(table, request, now_ns)).tiers
         in_memory, _ = from_memory(table, poll(table, request, now_ns), rows)
