@@ -21,7 +21,7 @@ from typing import NamedTuple
 from streamfrom.engine.fleet.election import LEASE_NS
 from streamfrom.engine.fleet.fleet import Fleet
 from streamfrom.engine.messaging.claims.ordered_claim import Claim
-from streamfrom.engine.messaging.dispatch.events import Deposed, Elected, ServedElsewhere
+from streamfrom.engine.messaging.dispatch.events import Deposed, Elected
 from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreQuery
 from streamfrom.engine.messaging.table.message import ClaimedRow
 from streamfrom.engine.messaging.table.store_job import Access
@@ -250,7 +250,7 @@ class FleetWorld(World):
 
     def heard(self, event):
         super().heard(event)
-        if isinstance(event, Elected | Deposed | ServedElsewhere):
+        if isinstance(event, Elected | Deposed):
             self.changed_s = asyncio.get_running_loop().time()
 
     def is_settled(self):

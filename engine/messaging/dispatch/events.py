@@ -207,14 +207,12 @@ class Elected(AboutShard):
 
 @record
 class Deposed(AboutShard):
-    """This process does not dispatch the shard, or not any more. reason: why no other member serves its streams."""
+    """This process does not dispatch the shard, or not any more.
 
-    reason: str
+    reason: why no other member serves the streams that cover it; None if one does.
+    """
 
-
-@record
-class ServedElsewhere(AboutShard):
-    """The shard's dispatcher, another process, serves the streams that cover it."""
+    reason: str | None
 
 
 @record
@@ -252,7 +250,6 @@ Event: TypeAlias = (
     | ShardChecked
     | Elected
     | Deposed
-    | ServedElsewhere
     | TableEnded
     | Tick
 )

@@ -399,8 +399,12 @@ class ShardState:
         self.leaving.retry(now_ns)
         self.polls.next_ns = now_ns
 
-    def deposed(self, reason: str, now_ns: int, grace_ns: int) -> None:
-        """Leave the shard to another process, which is not known to serve it yet."""
+    def deposed(self, reason: str | None, now_ns: int, grace_ns: int) -> None:
+        """Leave the shard to another process; *reason*: why it is not known to serve it yet."""
+        if reason is None:
+            self.unserved.over()
+        else:
+            self.unserved.failed(reason, now_ns, grace_ns)
         self.is_dispatched = False
         self.rest()
         self.leases.forget_found()
@@ -408,7 +412,6 @@ class ShardState:
         self.set_aside.keep(self.early_acks.acked_ns)
         # Leases that are not written, and those of who has left, are kept: only the dispatcher writes. Another one sends again
         # what no row shows; this one, if it is the next, does not. Of rows that the other has written none is written then.
-        self.unserved.failed(reason, now_ns, grace_ns)
 
     # Health
 

@@ -175,8 +175,6 @@ class TableState:
             case events.Deposed():
                 self._shards[event.shard].deposed(event.reason, now_ns, self._parts.grace_ns)
                 self.receivers.dispatchers_changed()
-            case events.ServedElsewhere():
-                self._shards[event.shard].unserved.over()
             case events.TableEnded():
                 self._attachments.end(list(self.receivers.attached.values()), event.error)
                 for shard in self._shards.values():

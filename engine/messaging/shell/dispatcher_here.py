@@ -71,10 +71,8 @@ class DispatcherHere(Dispatcher):
         self._may_send = may_send
         self._has_written = has_written
         self._grace_ns = 0
-        # The shards that are dispatched by another process, and what is known of that.
-        self._withheld: dict[
-            tuple[str, ShardName], events.Deposed | events.ServedElsewhere
-        ] = {}
+        # The shards that are dispatched by another process, and why none is known to serve their streams.
+        self._withheld: dict[tuple[str, ShardName], str | None] = {}
         self._attached: dict[int, Runner] = {}
         self._unseen = UnseenWrites()
 
@@ -96,12 +94,11 @@ class DispatcherHere(Dispatcher):
             may_send=may_send,
             has_written=partial(self._has_written, table.keyspace, table.name),
         )
-        for (keyspace, _), event in self._withheld.items():
+        for (keyspace, shard), reason in self._withheld.items():
             if keyspace == table.keyspace:
                 # First of all, or the new scheduler would believe for a moment that it
                 # dispatches every shard.
-                runner.post(events.Deposed(event.shard, "its dispatcher is not known yet"))
-                runner.post(event)
+                runner.post(events.Deposed(shard, reason))
         tables.runners[table.name] = runner
 
     def reconfigure(self, table: MessageTable) -> None:
@@ -206,22 +203,22 @@ class DispatcherHere(Dispatcher):
 
     def deposed(self, keyspace: str, shard: ShardName, reason: str) -> None:
         """Send nothing of a shard from now on: another process dispatches it, or none; *reason* is for clients."""
-        self._withhold(keyspace, events.Deposed(shard, reason))
+        self._withhold(keyspace, shard, reason)
         for runner in self._runners(keyspace):
             runner.give_up_reads(shard)
 
     def not_elected(self, keyspace: str, shard: ShardName, reason: str) -> None:
         """Note why this process is not elected: the *reason* for clients, unless another one serves its streams."""
-        if isinstance(self._withheld.get((keyspace, shard)), events.Deposed):
-            self._withhold(keyspace, events.Deposed(shard, reason))
+        if self._withheld.get((keyspace, shard)) is not None:
+            self._withhold(keyspace, shard, reason)
 
     def served_elsewhere(self, keyspace: str, shard: ShardName) -> None:
         """Note that the dispatcher of a shard serves the streams of this process."""
-        self._withhold(keyspace, events.ServedElsewhere(shard))
+        self._withhold(keyspace, shard, None)
 
-    def _withhold(self, keyspace: str, event: events.Deposed | events.ServedElsewhere) -> None:
-        self._withheld[keyspace, event.shard] = event
-        self._broadcast(keyspace, event)
+    def _withhold(self, keyspace: str, shard: ShardName, reason: str | None) -> None:
+        self._withheld[keyspace, shard] = reason
+        self._broadcast(keyspace, events.Deposed(shard, reason))
 
     def shard_checked(self, keyspace: str, shard: ShardName, trouble: str | None) -> None:
         """Note that a shard can be reached, or by its *trouble* cannot: from then on its streams live on their grace."""
