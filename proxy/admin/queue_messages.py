@@ -192,7 +192,8 @@ class QueueMessages:
         else:
             state = peek.PeekState(look.state)
             if match is not None and way.by_index is not None:
-                conversation = peek.peek_by_value(table, match, way.by_index, place, limit)
+                where = match.condition(table)
+                conversation = peek.peek_by_id(table, where, way.by_index, place, limit)
                 where += b" AND " + peek.in_state(state, now_ns)
             elif state is peek.PeekState.ACKED and (match is not None or not columns):
                 # The list has the latest alone. A find or an action means all.

@@ -241,17 +241,15 @@ def revive(
         return Requeued(0, found.place)
     rows, refused = 0, list[tuple[bytes, str]]()
     todo = [*found.ids]
+    is_parked = b" AND time_next = %d AND time_acked IS NULL" % PARKED_NS
     while todo:
-        written = yield from write(todo, lambda part: _update(table, part))
+        written = yield from write(
+            todo, lambda part: update(table, part, b"time_next = 0, epoch = 0") + is_parked
+        )
         rows += written.affected
         refused += written.refused
         todo = written.left
     return Requeued(rows, found.place, tuple(refused))
-
-
-def _update(table: MessageTable, ids: Sequence[bytes]) -> bytes:
-    is_parked = b" AND time_next = %d AND time_acked IS NULL" % PARKED_NS
-    return update(table, ids, b"time_next = 0, epoch = 0") + is_parked
 
 
 class DeadLetterSource(NamedTuple):

@@ -101,44 +101,52 @@ def _of_many(many: Mapping[str, tuple[MessageTable, int]]) -> Conversation[dict[
     """Return what tables with many unacked rows hold: a total that is known is divided."""
     found = {name: Depth(total, None) for name, (_, total) in many.items()}
     tables = [table for table, _ in many.values() if table.time_index is not None]
-    priorities = yield from _priorities([table for table in tables if table.has_priority])
-    wheres = {
-        table.name: [_UNACKED + b" AND " + one for one in priorities[table.name]]
-        if table.has_priority
-        else [_UNACKED]
-        for table in tables
-    }
     if not tables:
         return found
+    lanes = yield from _lanes(tables)
+    parked_rows, other_rows = (
+        [
+            [
+                _Rows(quoted(table.name), lane + b" AND " + state, table.time_index)
+                for lane in lanes[table.name]
+            ]
+            for table in tables
+        ]
+        for state in (_PARKED, _OTHERS)
+    )
     selects = b" UNION ALL ".join(
         b"(SELECT %d, (%b), (%b))"
         % (
             index,
-            _bounded(table, wheres[table.name], _PARKED, PARKED_COUNTED_MAX),
-            _bounded(table, wheres[table.name], _OTHERS, COUNTED_MAX),
+            _bounded(parked_rows[index], PARKED_COUNTED_MAX),
+            _bounded(other_rows[index], COUNTED_MAX),
         )
-        for index, table in enumerate(tables)
+        for index in range(len(tables))
     )
     answer = yield StoreQuery(selects, 3)
     for (which, parked, others), _ in answer.rows:
-        table = tables[int(which or 0)]
+        index = int(which or 0)
+        table = tables[index]
         counted, rest = int(parked or 0), int(others or 0)
         if counted >= PARKED_COUNTED_MAX:
-            counted = max(counted, (yield from _dive(table, wheres[table.name], _PARKED)))
+            counted = max(counted, sum((yield from _estimates(parked_rows[index]))))
             if rest >= COUNTED_MAX:
-                rest = max(rest, (yield from _dive(table, wheres[table.name], _OTHERS)))
+                rest = max(rest, sum((yield from _estimates(other_rows[index]))))
         elif rest >= COUNTED_MAX:
             rest = max(rest, many[table.name][1] - counted)
         found[table.name] = Depth(rest, counted)
     return found
 
 
-def _priorities(tables: Sequence[MessageTable]) -> Conversation[dict[str, list[bytes]]]:
-    """Return conditions for the priorities of unacked rows, by the tables' names."""
-    found: dict[str, list[bytes]] = {
-        table.name: [b"priority IS NULL"] if table.priority_nullable else [] for table in tables
-    }
-    following = {table.name: b"" for table in tables}
+def _lanes(tables: Sequence[MessageTable]) -> Conversation[dict[str, list[bytes]]]:
+    """Return conditions for the unacked rows of each priority, by the tables' names."""
+    found: dict[str, list[bytes]] = {table.name: [] for table in tables}
+    for table in tables:
+        if not table.has_priority:
+            found[table.name].append(_UNACKED)
+        elif table.priority_nullable:
+            found[table.name].append(_UNACKED + b" AND priority IS NULL")
+    following = {table.name: b"" for table in tables if table.has_priority}
     for _ in range(PRIORITIES_MAX):
         if not following:
             break
@@ -155,31 +163,17 @@ def _priorities(tables: Sequence[MessageTable]) -> Conversation[dict[str, list[b
         for (which, least), _ in answer.rows:
             if least is not None:
                 name = names[int(which or 0)]
-                found[name].append(b"priority = %b" % least)
+                found[name].append(_UNACKED + b" AND priority = %b" % least)
                 following[name] = b" AND priority > %b" % least
     return found
 
 
-def _bounded(table: MessageTable, wheres: Sequence[bytes], state: bytes, most: int) -> bytes:
-    """Return the query that counts rows in a state up to *most*; one read of the index for each priority."""
+def _bounded(lanes: Sequence[_Rows], most: int) -> bytes:
+    """Return the query that counts rows up to *most*; one read of the index for each priority."""
     # Either server may walk the whole index for a list of priorities.
-    parts = b" UNION ALL ".join(
-        b"(SELECT 1 AS one FROM %b LIMIT %d)"
-        % (
-            _Rows(quoted(table.name), where + b" AND " + state, table.time_index).source(b"r"),
-            most,
-        )
-        for where in wheres
-    )
+    part = b"(SELECT 1 AS one FROM %b LIMIT %d)"
+    parts = b" UNION ALL ".join(part % (rows.source(b"r"), most) for rows in lanes)
     return b"SELECT COUNT(*) FROM (%b) AS n" % (parts or b"SELECT 1 AS one LIMIT 0")
-
-
-def _dive(table: MessageTable, wheres: Sequence[bytes], state: bytes) -> Conversation[int]:
-    rows = [
-        _Rows(quoted(table.name), where + b" AND " + state, table.time_index)
-        for where in wheres
-    ]
-    return sum((yield from _estimates(rows)))
 
 
 def _estimates(rows: Sequence[_Rows]) -> Conversation[list[int]]:

@@ -181,14 +181,11 @@ def read_partitions(found: Sequence[RawPartition], id_column: str) -> Partitions
     return None
 
 
-def partition_by(span: Span, now_ns: int, id_column: str = "id") -> bytes:
+def partition_by(span: Span, now_ns: int) -> bytes:
     """Return what stands behind a CREATE TABLE of *now_ns*."""
     start_ns = span.floor_ns(now_ns)
     timed = [span.partition(start_ns + n * span.length_ns) for n in range(span.ahead + 1)]
-    return b"PARTITION BY RANGE (%b) (%b)" % (
-        quote_identifier(id_column).encode(),
-        definitions(timed, REST),
-    )
+    return b"PARTITION BY RANGE (`id`) (%b)" % definitions(timed, REST)
 
 
 def definitions(timed: Sequence[Partition], rest: str) -> bytes:
@@ -306,12 +303,11 @@ class TakeCensus:
             return None
         purge_after_ns = table.properties.purge_after_ns
         old = partitions.old(at.now_ns, purge_after_ns)[:LOOKED_INTO_MAX]
-        counts = [_count_of(_partition(table, partitions.rest), ROWS_COUNTED_MAX)]
+        kinds = [_partition(table, partitions.rest)]
         for each in old:
-            counts += [
-                _count_of(rows, ROWS_COUNTED_MAX)
-                for rows in _rows_left(table, each.name, at.now_ns - purge_after_ns)
-            ]
+            kinds += _rows_left(table, each.name, at.now_ns - purge_after_ns)
+        count = b"(SELECT COUNT(*) FROM (SELECT 1 FROM %b LIMIT %d) AS n)"
+        counts = [count % (rows, ROWS_COUNTED_MAX) for rows in kinds]
         try:
             answer = yield StoreQuery(b"SELECT " + b", ".join(counts), len(counts))
         except ServerRefused as refused:
@@ -416,10 +412,6 @@ def _rows_left(table: MessageTable, name: str, cutoff_ns: int) -> tuple[bytes, b
         b"%b WHERE time_acked IS NULL" % index,
         b"%b WHERE time_acked >= %d" % (index, cutoff_ns),
     )
-
-
-def _count_of(rows: bytes, rows_max: int) -> bytes:
-    return b"(SELECT COUNT(*) FROM (SELECT 1 FROM %b LIMIT %d) AS n)" % (rows, rows_max)
 
 
 def _partition(table: MessageTable, name: str) -> bytes:

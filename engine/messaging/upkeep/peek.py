@@ -142,7 +142,7 @@ def peek(
         answer = yield _keys(table, latest, table.purge_index)
         return PeekKeys(_ids(table, answer))
     if state is PeekState.ALL:
-        return (yield from _by_id(table, b"TRUE", table.id_index, place, limit))
+        return (yield from peek_by_id(table, b"TRUE", table.id_index, place, limit))
     if place is None:
         has_null = not table.has_priority or table.priority_nullable
         first = None if has_null else (yield from next_priority(table, None))
@@ -168,13 +168,6 @@ def peek(
             return PeekKeys(tuple(ids))
         place = PeekPlace(following)
     return PeekKeys(tuple(ids), place)
-
-
-def peek_by_value(
-    table: MessageTable, match: Match, index: str, place: PeekPlace | None, limit: int
-) -> Conversation[PeekKeys]:
-    """Read the keys of at most *limit* rows of a value, by an index of `ways`, from *place* on or the first ones."""
-    return (yield from _by_id(table, match.condition(table), index, place, limit))
 
 
 def ways(table: MessageTable, match: Match | None) -> Conversation[Ways]:
@@ -293,9 +286,10 @@ def _lanes(
     yield where + times + b" ORDER BY time_next DESC, " + ident
 
 
-def _by_id(
+def peek_by_id(
     table: MessageTable, where: bytes, index: str | None, place: PeekPlace | None, limit: int
 ) -> Conversation[PeekKeys]:
+    """Read the keys of at most *limit* rows, which *index* has in the order of their ids, from *place* on or the first ones."""
     behind = b"" if place is None else _behind(table, place)
     order = b" ORDER BY %b LIMIT %d" % (quoted(table.id_column), limit)
     answer = yield _keys(table, where + behind + order, index)

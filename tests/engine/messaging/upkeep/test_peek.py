@@ -18,7 +18,7 @@ from streamfrom.engine.messaging.upkeep.peek import (
     can_peek,
     in_state,
     peek,
-    peek_by_value,
+    peek_by_id,
     rows_of,
     ways,
 )
@@ -156,7 +156,8 @@ def test_rows_of_a_value_come_page_by_page(sqlite):
     sqlite.connection.execute(DEFINITION)
     rows = [(number, "xy"[number % 2]) for number in range(9)]
     sqlite.connection.executemany("INSERT INTO msg (id, message) VALUES (?, ?)", rows)
-    found = pages(sqlite, lambda at: peek_by_value(TABLE, Match("message", b"y"), "i", at, 2))
+    where = Match("message", b"y").condition(TABLE)
+    found = pages(sqlite, lambda at: peek_by_id(TABLE, where, "i", at, 2))
     assert found == ([1, 3, 5, 7], [2, 2, 0])
 
 

@@ -10,7 +10,7 @@ from streamfrom.engine.messaging.upkeep.peek import (
     PeekState,
     can_peek,
     peek,
-    peek_by_value,
+    peek_by_id,
     rows_of,
     shown_columns,
     ways,
@@ -115,7 +115,7 @@ def test_a_value_is_found_by_its_index_and_rows_are_as_long_as_the_server_says(
     place, every = None, list[bytes]()
     client.execute(b"FLUSH STATUS")
     for _ in range(3):
-        page = client.run(peek_by_value(table, match, "by_tenant", place, 20))
+        page = client.run(peek_by_id(table, match.condition(table), "by_tenant", place, 20))
         place, every = page.place, [*every, *page.ids]
     status = client.rows(b"SHOW SESSION STATUS LIKE 'Handler_read%'")
     assert sum(int(value) for _, value in status) < 200
