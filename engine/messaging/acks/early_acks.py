@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import Final
 
 from streamfrom.engine.messaging.table.message import FOREVER_NS
@@ -24,7 +23,6 @@ UNWRITTEN_MAX: Final = 20_000
 LOCKED_PAUSE_NS: Final = 250 * 10**6
 FAILED_FIRST_NS: Final = 50 * 10**6
 FAILED_LAST_NS: Final = 2 * 10**9
-_NONE: Final[Mapping[bytes, int]] = MappingProxyType({})
 
 
 class EarlyAcks:
@@ -82,10 +80,7 @@ class EarlyAcks:
         return tuple((ident, self.acked_ns[ident]) for ident in self._writing)
 
     def written(
-        self,
-        locked: Iterable[bytes] | None,
-        now_ns: int,
-        again_ns: Mapping[bytes, int] = _NONE,
+        self, locked: Iterable[bytes] | None, now_ns: int, again_ns: Mapping[bytes, int]
     ) -> tuple[bytes, ...]:
         """Take in what a writing found; return the ids of which nothing is left to do.
 

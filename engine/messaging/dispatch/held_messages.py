@@ -108,11 +108,9 @@ class HeldMessages:
 
     def acks_written(self, shard: ShardState, result: LateWrites | None, now_ns: int) -> None:
         """Take in which early acks the rows show."""
-        if result is None:
-            ids = shard.early_acks.written(None, now_ns)
-        else:
-            again_ns = self._parts.refuse(shard, result.refused, now_ns)
-            ids = shard.early_acks.written(result.locked, now_ns, again_ns)
+        locked, refused = (None, {}) if result is None else (result.locked, result.refused)
+        again_ns = self._parts.refuse(shard, refused, now_ns)
+        ids = shard.early_acks.written(locked, now_ns, again_ns)
         shard.set_aside.over(ids)
         for ident in ids:
             shard.queue.remove(ident)  # a poll that runs may have read the row as it was before

@@ -100,12 +100,13 @@ class StreamOrder:
     """What one stream holds, over all shards.
 
     batches: what it holds, in the order of sending.
+    unreached: those of them that are not overtaken.
     progress_ns: when it last made progress.
     expiring: batches that end soon unless the stream makes progress before.
     is_over: nothing counts as progress: its connection has ended, and what it held is soon given to others.
     """
 
-    __slots__ = ("_unreached", "batches", "expiring", "is_over", "progress_ns", "receiver")
+    __slots__ = ("batches", "expiring", "is_over", "progress_ns", "receiver", "unreached")
 
     def __init__(self, receiver: int) -> None:
         self.receiver = receiver
@@ -113,18 +114,14 @@ class StreamOrder:
         self.progress_ns = 0
         self.is_over = receiver == NOBODY
         self.expiring: list[Batch] = []
-        self._unreached: OrderedDict[Batch, None] = OrderedDict()
-
-    def sent(self, batch: Batch) -> None:
-        """Note what the stream is sent; it comes after all that it holds."""
-        self._unreached[batch] = None
+        self.unreached: OrderedDict[Batch, None] = OrderedDict()
 
     def put(self, alone: Batch, batch: Batch, behind: Batch | None, *, is_first: bool) -> None:
         """Let a message that stands *alone* now be the one that is worked on, or stay where it was, in *batch*.
 
         behind: what was sent after it and stood in *batch*, too.
         """
-        unreached = self._unreached
+        unreached = self.unreached
         if alone.overtaken_ns is not None:
             return
         unreached[alone] = None
@@ -147,7 +144,7 @@ class StreamOrder:
 
     def reached(self, batch: Batch, before_ns: int) -> None:
         """Let everything be overtaken that was sent before *batch*; *before_ns* was the last progress until then."""
-        unreached = self._unreached
+        unreached = self.unreached
         if batch not in unreached:
             return
         while (first := next(iter(unreached))) is not batch:
@@ -156,15 +153,10 @@ class StreamOrder:
 
     def passed_by(self, rows: int, before_ns: int) -> None:
         """Let everything be overtaken of the first *rows*; *before_ns* was the last progress until then."""
-        unreached = self._unreached
+        unreached = self.unreached
         while unreached and (first := next(iter(unreached))).row < rows:
             first.overtaken_ns = before_ns
             del unreached[first]
-
-    def gone(self, batch: Batch) -> None:
-        """Note that the stream holds nothing of *batch* any more."""
-        del self.batches[batch]
-        self._unreached.pop(batch, None)
 
 
 class Streams:
@@ -210,7 +202,7 @@ class Streams:
             if base_ns < FOREVER_NS:  # not what a former dispatcher sent, perhaps long ago
                 stream.progressed(sent_ns)
         batch = Batch(stream, shard, ends_ns, sent_ns, base_ns, row=row)
-        stream.sent(batch)
+        stream.unreached[batch] = None
         return batch
 
     def alone(
@@ -277,6 +269,7 @@ class Streams:
     def gone(self, batch: Batch) -> None:
         """Note that a stream holds nothing of *batch* any more."""
         stream = batch.stream
-        stream.gone(batch)
+        del stream.batches[batch]
+        stream.unreached.pop(batch, None)
         if not stream.batches:
             del self._orders[stream.receiver]
