@@ -204,8 +204,7 @@ class Visit:
             self._here.happened(keyspace, table, events.Changed(shard, None))
         for receiver in self._open.values():
             self._here.detach(receiver)
-            self._closed[receiver.id] = receiver
-        for receiver in self._closed.values():
+        for receiver in (*self._open.values(), *self._closed.values()):
             self._here.forget(receiver, has_left=True)
         self._open.clear()
         self._closed.clear()

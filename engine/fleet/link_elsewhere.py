@@ -211,11 +211,6 @@ class ReceiverElsewhere:
     shares: PrefetchShares | None = None
     arrivals: Arrivals = field(default_factory=Arrivals)
 
-    @property
-    def is_done(self) -> bool:
-        """True once all members that serve it have given what was due."""
-        return all(stream.is_finished for stream in self.streams.values())
-
 
 class LinkElsewhere:
     """A link to a member that dispatches, and the streams on it by their numbers: `LinkHearer`.

@@ -200,7 +200,7 @@ class StreamsElsewhere(Dispatcher):
                 receiver,
                 receiver.rows_max,
                 partial(self._first_came, record),
-                lambda: record.is_done,
+                lambda: all(one.is_finished for one in record.streams.values()),
             )
             record.receiver = record.ending
         table = self.here.attach(
