@@ -2,7 +2,7 @@
 
 It promises that every message whose INSERT was committed is delivered until it is acked, that
 nothing is sent after its ack was seen, and that two proxies never send the same attempt.
-It opens no socket: databases are behind `shell.message_store.Store`, consumers behind `table.message.Receiver`.
+It opens no socket: databases are behind `table.store_job.Store`, consumers behind `table.message.Receiver`.
 
 Its rooms, from the bottom up; a room imports from those below it alone:
 

@@ -1,4 +1,4 @@
-"""`engine.messaging.shell.message_store.Store` over real servers: runs the engine's conversations without deciding anything.
+"""`engine.messaging.table.store_job.Store` over real servers: runs the engine's conversations without deciding anything.
 
 Claims and releases run on a relay connection, whose rows stay the bytes that the server sent:
 a message reaches its consumer without ever being decoded. Everything else runs on the shard's
@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from streamfrom.engine.errors import PartitionsChanging, StoreError, TableGone
 from streamfrom.engine.fleet.lock_connection import NO_SUCH_TABLE
-from streamfrom.engine.messaging.shell.message_store import Store
 from streamfrom.engine.messaging.store.conversation import At, ServerRefused, StoreAnswer
-from streamfrom.engine.messaging.table.store_job import Access, StoreJob
+from streamfrom.engine.messaging.table.store_job import Access, Store, StoreJob
 from streamfrom.proxy.backends.account import SHARDS_ACCOUNT, Account
 from streamfrom.proxy.backends.backend import Backend, ConnectionOwner, ProxyItself
 from streamfrom.proxy.backends.lock_session import (

@@ -25,7 +25,6 @@ from streamfrom.engine.messaging.leases.lease_rows import (
 )
 from streamfrom.engine.messaging.order.group_table import Fire
 from streamfrom.engine.messaging.queue.poll import Poll, PollResult, poll
-from streamfrom.engine.messaging.shell.message_store import Store
 from streamfrom.engine.messaging.store.conversation import StoreAnswer
 from streamfrom.engine.messaging.table.backoff import PARKED_NS, is_spent, spread, wait_range
 from streamfrom.engine.messaging.table.discovery import HiddenDefinitions
@@ -48,6 +47,7 @@ from streamfrom.engine.messaging.table.message_table import (
     RawTable,
     load,
 )
+from streamfrom.engine.messaging.table.store_job import Store
 from streamfrom.engine.messaging.table.table_settings import parse_comment
 from streamfrom.engine.messaging.upkeep.depths import Depth
 from streamfrom.engine.messaging.upkeep.partitions import (

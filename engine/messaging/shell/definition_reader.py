@@ -25,9 +25,9 @@ from streamfrom.sqlparse_ext.writes.hidden_writes import NOTHING_HIDDEN, HiddenW
 
 if TYPE_CHECKING:
     from streamfrom.engine.errors import TableLoadError
-    from streamfrom.engine.messaging.shell.message_store import Store
     from streamfrom.engine.messaging.shell.runner import Runner
     from streamfrom.engine.messaging.table.message_table import MessageTable, RawTable
+    from streamfrom.engine.messaging.table.store_job import Store
     from streamfrom.engine.sharding.keyspace import Keyspace, ShardName
     from streamfrom.sqlparse_ext.stored_forms import ColumnType
 

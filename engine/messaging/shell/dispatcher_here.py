@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.dispatch.table_state import TableState
     from streamfrom.engine.messaging.leases.leases import Leases
     from streamfrom.engine.messaging.shell.definition_reader import KeyspaceTables
-    from streamfrom.engine.messaging.shell.message_store import Store
     from streamfrom.engine.messaging.table.message import (
         Receiver,
         RowOfStream,
     )
     from streamfrom.engine.messaging.table.message_table import MessageTable
+    from streamfrom.engine.messaging.table.store_job import Store
     from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.sqlparse_ext.errors import StreamfromError
 

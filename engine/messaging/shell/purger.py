@@ -34,10 +34,10 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 if TYPE_CHECKING:
     from streamfrom.engine.clock import Clock
     from streamfrom.engine.messaging.dispatch.shard_state import ShardState
-    from streamfrom.engine.messaging.shell.message_store import Store
     from streamfrom.engine.messaging.table.counters import Counters
     from streamfrom.engine.messaging.table.message import Refused
     from streamfrom.engine.messaging.table.message_table import MessageTable
+    from streamfrom.engine.messaging.table.store_job import Store
     from streamfrom.engine.messaging.table.table_settings import Properties
     from streamfrom.engine.messaging.upkeep.partitions import PartitionCensus
     from streamfrom.engine.sharding.keyspace import ShardName

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from streamfrom.engine.clock import Clock
     from streamfrom.engine.messaging.shell.definition_reader import Definitions
     from streamfrom.engine.messaging.shell.dispatcher import Dispatcher
-    from streamfrom.engine.messaging.shell.message_store import Store
     from streamfrom.engine.messaging.table.message_table import RawTable
+    from streamfrom.engine.messaging.table.store_job import Store
     from streamfrom.engine.sharding.keyspace import Keyspace, ShardName
     from streamfrom.sqlparse_ext.errors import StreamfromError
     from streamfrom.sqlparse_ext.stored_forms import ColumnType

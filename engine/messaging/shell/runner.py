@@ -29,9 +29,9 @@ from streamfrom.engine.messaging.table.store_job import Access
 
 if TYPE_CHECKING:
     from streamfrom.engine.clock import Clock
-    from streamfrom.engine.messaging.shell.message_store import Store
     from streamfrom.engine.messaging.table.message import ClaimedRow, ClaimResult, Receiver
     from streamfrom.engine.messaging.table.message_table import MessageTable
+    from streamfrom.engine.messaging.table.store_job import Store
     from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.sqlparse_ext.errors import StreamfromError
 

@@ -20,9 +20,9 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 
 if TYPE_CHECKING:
     from streamfrom.engine.clock import Clock
-    from streamfrom.engine.messaging.shell.message_store import Store
     from streamfrom.engine.messaging.shell.registry import Registry
     from streamfrom.engine.messaging.table.message_table import MessageTable
+    from streamfrom.engine.messaging.table.store_job import Store
     from streamfrom.engine.messaging.upkeep.depths import Depth
     from streamfrom.engine.sharding.keyspace import ShardName
 

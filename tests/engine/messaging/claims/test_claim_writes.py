@@ -1,4 +1,4 @@
-"""The statements of a claim; what real servers answer is in test_message_store."""
+"""The statements of a claim; what real servers answer is in test_store_job_servers."""
 
 from dataclasses import replace
 

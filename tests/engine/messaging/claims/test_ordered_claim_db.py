@@ -16,7 +16,7 @@ from streamfrom.engine.messaging.store.conversation import At
 from streamfrom.engine.messaging.table.discovery import discover
 from streamfrom.engine.messaging.table.message import KeyFound, MessageKey
 from tests.cases import cases
-from tests.engine.messaging.shell.test_message_store import NOW_NS
+from tests.engine.messaging.table.test_store_job_servers import NOW_NS
 from tests.sim.memory_store import loaded
 
 

@@ -9,7 +9,7 @@ from streamfrom.engine.messaging.upkeep.depths import (
     Depth,
     depths,
 )
-from tests.engine.messaging.shell.test_message_store import COMMENT, CURRENT, FIRST, create
+from tests.engine.messaging.table.test_store_job_servers import COMMENT, CURRENT, FIRST, create
 
 
 pytestmark = pytest.mark.db

@@ -21,8 +21,8 @@ from streamfrom.engine.messaging.upkeep.partitions import (
     partition_by,
 )
 from tests.engine.messaging.conversations import at, carry_out
-from tests.engine.messaging.shell.test_message_store import COMMENT, CURRENT
 from tests.engine.messaging.sql_client import Client
+from tests.engine.messaging.table.test_store_job_servers import COMMENT, CURRENT
 from tests.sim.memory_store import loaded
 
 

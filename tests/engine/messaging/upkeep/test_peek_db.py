@@ -15,7 +15,7 @@ from streamfrom.engine.messaging.upkeep.peek import (
     shown_columns,
     ways,
 )
-from tests.engine.messaging.shell.test_message_store import NOW_NS, create, insert
+from tests.engine.messaging.table.test_store_job_servers import NOW_NS, create, insert
 from tests.sim.memory_store import loaded
 
 
