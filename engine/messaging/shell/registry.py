@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from streamfrom.engine.clock import Clock
     from streamfrom.engine.messaging.shell.definition_reader import Definitions
     from streamfrom.engine.messaging.shell.dispatcher import Dispatcher
-    from streamfrom.engine.messaging.table.message_table import RawTable
     from streamfrom.engine.messaging.table.store_job import Store
     from streamfrom.engine.sharding.keyspace import Keyspace, ShardName
     from streamfrom.sqlparse_ext.errors import StreamfromError
@@ -191,18 +190,15 @@ class Registry:
         """Put into force what was read."""
         if tables.ending is not None:
             return
-        keyspace, names = tables.keyspace.name, read.names
-        before = tables.by_name
-        found: dict[str, MessageTable | TableLoadError] = {}
-        raw_found: dict[str, RawTable] = {}
-        types: dict[str, dict[str, ColumnType]] = {}
-        if names is not None:
-            lower = {name.lower() for name in names}
-            raw_found = {
-                name: raw for name, raw in tables.raw.items() if name.lower() not in lower
-            }
-            found = {name: before[name] for name in raw_found}
-            types = {n: known for n, known in tables.types.items() if n.lower() not in lower}
+        keyspace, names, before = tables.keyspace.name, read.names, tables.by_name
+        lower = {name.lower() for name in names or ()}
+
+        def stays(name: str) -> bool:
+            return names is not None and name.lower() not in lower
+
+        raw_found = {name: raw for name, raw in tables.raw.items() if stays(name)}
+        found = {name: before[name] for name in raw_found}
+        types = {name: known for name, known in tables.types.items() if stays(name)}
         changed: list[str] = []
         for raw in read.raw:
             name, known = raw.name, tables.raw.get(raw.name)
