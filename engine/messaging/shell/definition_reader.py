@@ -47,7 +47,7 @@ class KeyspaceTables:
     raw: what each was made of.
     runners: what runs each that can be used.
     placed: the other tables that the vschema spreads over shards.
-    types: of the columns, in lower case, of such tables.
+    types: of the columns, in lower case, of these and of message tables.
     ending: the error that `DispatcherHere.end_streams` was given: no stream may begin any more.
     """
 

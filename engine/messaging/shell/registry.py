@@ -203,22 +203,21 @@ class Registry:
         for raw in read.raw:
             name, known = raw.name, tables.raw.get(raw.name)
             if raw.is_hidden:
-                # A lock hides a table and does not drop it: its streams go on by what was known.
                 self._reload_later()
+            # A lock hides a table and does not drop it: its streams go on by what was known. What a statement has changed
+            # may be more than these facts, such as a collation.
+            if raw.is_hidden or (raw == known and names is None):
                 if known is not None:
                     found[name], raw_found[name] = before[name], known
                 if name in tables.types:
                     types[name] = tables.types[name]
                 continue
-            if raw.columns and name in tables.placed:
+            is_queue = is_message_table(raw.comment)
+            if raw.columns and (is_queue or name in tables.placed):
                 types[name] = {column.name.lower(): column.type for column in raw.columns}
-            if not is_message_table(raw.comment):
+            if not is_queue:
                 continue
             raw_found[name] = raw
-            # What a statement has changed may be more than these facts, such as a collation.
-            if raw == known and names is None:
-                found[name] = before[name]
-                continue
             table = found[name] = load(keyspace, raw, len(tables.shards))
             changed.append(name)
             if isinstance(table, MessageTable) and name not in tables.runners:
@@ -261,16 +260,7 @@ class Registry:
 
     def column_types(self, keyspace: str) -> dict[str, dict[str, ColumnType]]:
         """Return the types of the columns, in lower case, of message tables and of tables that the vschema spreads over shards."""
-        tables = self._keyspaces[keyspace]
-        loaded = {
-            name: {
-                column.lower(): each
-                for column, each in zip(table.columns, table.types, strict=False)
-            }
-            for name, table in tables.by_name.items()
-            if isinstance(table, MessageTable)
-        }
-        return {**tables.types, **loaded}
+        return self._keyspaces[keyspace].types
 
     def tables(self, keyspace: str) -> Mapping[str, MessageTable | TableLoadError]:
         """Return the message tables of *keyspace*, usable or not, by name; of an unknown keyspace there are none."""
