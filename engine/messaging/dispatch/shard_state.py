@@ -408,10 +408,10 @@ class ShardState:
         self.is_dispatched = False
         self.rest()
         self.leases.forget_found()
-        # Acks that were answered are written from here; who dispatches now finds the others by itself.
-        self.set_aside.keep(self.early_acks.acked_ns)
         # Leases that are not written, and those of who has left, are kept: only the dispatcher writes. Another one sends again
         # what no row shows; this one, if it is the next, does not. Of rows that the other has written none is written then.
+        # Acks that were answered are written from here; who dispatches now finds the others by itself.
+        self.set_aside.keep(self.early_acks.acked_ns)
 
     # Health
 
