@@ -7,6 +7,7 @@ no encoding there. No error repeats any part of the address, as each may hold th
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Final
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
@@ -108,8 +109,7 @@ def _expanded(text: str, key: str, around: Surroundings) -> str:
     if not at or "${" in scheme:
         return around.expand(text, key)
     # Elsewhere a variable may stand for several parts of the address, such as host:port/database.
-    bare = {name: quote(value, safe="") for name, value in around.environ.items()}
-    who = Surroundings(around.folder, bare).expand(userinfo, key)
+    who = around.expand(userinfo, key, written=partial(quote, safe=""))
     return f"{scheme}{mark}{who}{at}{around.expand(place + slash + path, key)}"
 
 

@@ -86,20 +86,24 @@ class Surroundings:
     folder: Path
     environ: Mapping[str, str]
 
-    def expand(self, text: str, key: str) -> str:
-        """Return *text* with every `${NAME}` replaced by that environment variable."""
+    def expand(self, text: str, key: str, written: Callable[[str], str] = str) -> str:
+        """Return *text* with every `${NAME}` replaced by that environment variable, as *written*."""
         # Passed on as it is, a slip such as ${PASSWORD would be the password that a server refuses.
         if "${" in VARIABLE.sub("", text):
             raise ConfigError(key, "expected a variable's name and } after every ${")
-        return VARIABLE.sub(lambda match: self.variable(match[1], key), text)
+        return VARIABLE.sub(lambda match: written(self.variable(match[1], key)), text)
 
     def variable(self, name: str, key: str) -> str:
         """Return the environment variable *name*."""
-        value = self.environ.get(name)
-        if value is None:
-            raise ConfigError(
-                key, f"expected the environment variable {name}, which is not set"
-            )
+        try:
+            value = self.environ[name]
+            value.encode()
+        except KeyError:
+            problem = f"expected the environment variable {name}, which is not set"
+            raise ConfigError(key, problem) from None
+        except UnicodeEncodeError:
+            problem = f"expected UTF-8 in the environment variable {name}"
+            raise ConfigError(key, problem) from None
         return value
 
     def readable_file(self, text: str, key: str) -> Path:

@@ -29,7 +29,8 @@ def test_every_part_is_read_and_may_be_left_out_encoded_or_a_variable(
 
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))
 def test_a_variable_in_the_password_is_its_bare_value(password):
-    dsn = read("mysql://root:${PW}@db1:3307/shop", {"PW": password})
+    other = {"LATIN_1": "\udce9"}  # as a shell hands on a byte that is no UTF-8
+    dsn = read("mysql://root:${PW}@db1:3307/shop", {"PW": password, **other})
     assert (dsn.password.reveal(), dsn.host, dsn.port) == (password, "db1", 3307)
 
 

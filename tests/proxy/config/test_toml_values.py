@@ -46,3 +46,10 @@ def test_a_variable_that_is_half_written_or_missing_is_a_fault(text):
     words = "the environment variable NOPE," if "NOPE" in text else "a variable's name"
     with pytest.raises(ConfigError, match=rf"top\.x: expected {words}"):
         table(f'x = "{text}"', {"A": "1"}).string("x", REQUIRED)
+
+
+def test_a_variable_that_is_no_utf_8_is_a_fault():
+    with pytest.raises(
+        ConfigError, match=r"top\.x: expected UTF-8 in the environment variable A"
+    ):
+        table('x = "${A}"', {"A": "\udce9"}).string("x", REQUIRED)
