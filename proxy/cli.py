@@ -18,6 +18,7 @@ import sys
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from io import TextIOWrapper
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,17 +57,27 @@ def _ended_by_the_reader() -> Iterator[None]:
         try:
             yield
         finally:
-            if sys.stdout is not None:  # as in `streamfrom serve >&-`
-                sys.stdout.flush()
+            sys.stdout.flush()
     except BrokenPipeError:
         # Python writes at its end what is left.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE)
 
 
+def _standard_streams() -> None:
+    """Open those that are closed, as in `streamfrom serve >&-`, and have stdout escape what its character set lacks."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # It takes the number of the closed one, which a socket would otherwise get.
+            setattr(sys, name, open(os.devnull, "r+"))  # noqa: SIM115  # as long as the process
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 @_ended_by_the_reader()
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
+    _standard_streams()
     arguments = _parser().parse_args(_command_first(sys.argv[1:] if argv is None else argv))
     seat: WorkerSeat | None = getattr(arguments, "worker_seat", None)
     # What these print says it all; the log would say it again in between.

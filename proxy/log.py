@@ -10,6 +10,7 @@ a logger: passwords live in `config.Secret`, which prints as asterisks.
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import sys
 import time
@@ -133,7 +134,8 @@ def configure(
         else [
             _escape,
             structlog.dev.ConsoleRenderer(
-                colors=sys.stderr.isatty(), exception_formatter=_traceback
+                colors=sys.stderr.isatty() and not os.environ.get("NO_COLOR"),
+                exception_formatter=_traceback,
             ),
         ]
     )

@@ -99,5 +99,4 @@ class CheckReport:
                 "summary": {str(level): self.count(level) for level in Level},
             },
             indent=2,
-            ensure_ascii=False,
         )

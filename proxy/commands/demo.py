@@ -315,7 +315,7 @@ async def _create_table(config: Config) -> None:
 def _session(
     servers: Sequence[EmbeddedServer], port: int, admin_port: int, folder: Path
 ) -> str:
-    is_terminal = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    is_terminal = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     bold, dim, plain = ("\x1b[1m", "\x1b[2m", "\x1b[0m") if is_terminal else ("", "", "")
     return SESSION.format(
         bold=bold,

@@ -18,12 +18,13 @@ ENVIRONMENT_READERS = {
     "proxy.cli",
     "proxy.commands.demo",
     "proxy.embedded.servers",
+    "proxy.log",
     "spark.endpoint",
     "spark.session",
     "spark.source.batch",
 }
 """Who may touch os.environ: the package that sets how gRPC logs before it is imported, the command line, what starts
-programs of its own, and what sets a switch that workers of Spark have nowhere else."""
+programs of its own, what colours lines, and what sets a switch that workers of Spark have nowhere else."""
 
 SAME_FILE_NAME = {
     "cli.py": "each program has one",

@@ -241,6 +241,40 @@ def test_queues_of_nobody_are_a_failure_and_of_no_address_a_wrong_command_line(c
     assert "hunter2" not in err
 
 
+@pytest.mark.parametrize("closed", ["<&- >&-", "2>&-"])
+def test_a_command_works_without_standard_streams(closed, config):
+    command = [sys.executable, "-m", "streamfrom.proxy", "check", "--config", config]
+    ended = subprocess.run(
+        ["sh", "-c", f'"$@" {closed}', "sh", *command],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=END_S,
+    )
+    assert (ended.returncode, ended.stderr) == (EXIT_FAULT, "")
+    assert ("summary" in ended.stdout) == (">&-" not in closed.split())
+
+
+def test_what_a_terminal_of_another_character_set_cannot_show_is_escaped(config):
+    with open(config, "r+") as file:
+        text = file.read().replace("keyspaces.shop", 'keyspaces."日本"')
+        file.seek(0)
+        file.write(text)
+    shown = []
+    for options in ([], ["--json"]):
+        ended = subprocess.run(
+            [sys.executable, "-m", "streamfrom.proxy", "check", *options, "--config", config],
+            check=False,
+            capture_output=True,
+            env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+            timeout=END_S,
+        )
+        assert (ended.returncode, ended.stderr) == (EXIT_FAULT, b"")
+        shown.append(ended.stdout.decode("latin-1"))
+    assert r"\u65e5\u672c" in shown[0]
+    assert "日本" in str(json.loads(shown[1]))
+
+
 @pytest.mark.parametrize("line", ["check --config CONFIG", "--print-completion bash"])
 def test_a_command_ends_quietly_when_nobody_reads_on(line, config):
     read, write = os.pipe()

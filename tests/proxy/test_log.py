@@ -6,6 +6,7 @@ import sys
 from contextlib import contextmanager
 from unittest import mock
 
+import pytest
 import structlog
 
 from streamfrom.proxy import log
@@ -121,6 +122,14 @@ def test_a_trace_is_one_line_too():
     for line in map(json.loads, stderr.lines):
         assert "ValueError: boom" in line["exception"]
     assert len(stderr.lines) == 2
+
+
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_lines_on_a_terminal_have_colours_unless_these_are_unwanted(no_color, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", no_color)
+    with configured(is_terminal=True) as stderr:
+        structlog.get_logger().info("listening")
+    assert ("\x1b[" in stderr.getvalue()) == (not no_color)
 
 
 def levels_logged(**options):
