@@ -163,7 +163,8 @@ class Application:
         queue_sharding = QueueSharding(
             keyspaces, registry.tables, registry.column_types, catalog.replace
         )
-        registry.tables_changed = queue_sharding.tables_changed
+        rights = RightsDesk(lambda: self.services.config.stream_grace_s, self._spawn)
+        registry.tables_changed += queue_sharding.tables_changed, rights.tables_changed
 
         def vschema_changed(keyspace: Keyspace) -> None:
             registry.vschema_changed(keyspace)
@@ -192,7 +193,7 @@ class Application:
             extends_metadata=self._extends_metadata,
             catalog=catalog,
             registry=self._registry,
-            rights=RightsDesk(lambda: self.services.config.stream_grace_s, self._spawn),
+            rights=rights,
             cache=StatementCache(
                 server=lambda: server_version(self._server_version()),
                 tokens_max=server.max_statement_tokens,

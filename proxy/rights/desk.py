@@ -146,12 +146,13 @@ class RightsDesk:
         self._grace_s = grace_s
         self._spawn = spawn
         self._answers: Answers[Question, _RightsReply] = Answers()
-        # By the question and the generation of the answers: a question that was sent before a change is not the same.
-        self._asking: dict[tuple[Question, int], asyncio.Task[_RightsReply]] = {}
+        # By the question, the generation of the answers, and `_defined_s`: one that was sent before a change is not the same.
+        self._asking: dict[tuple[Question, int, float], asyncio.Task[_RightsReply]] = {}
         self._watchers: defaultdict[Question, set[Callable[[StreamfromError], None]]] = (
             defaultdict(set)
         )
         self._changed = asyncio.Event()
+        self._defined_s = 0.0  # when message tables changed last
         self._logins: defaultdict[ShardRuntime, asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(LOGINS_AT_ONCE_MAX)
         )
@@ -222,18 +223,24 @@ class RightsDesk:
         self._answers.forget()
         self._changed.set()
 
+    def tables_changed(self, _keyspace: str) -> None:
+        """Have it asked again which tables accounts see."""
+        self._defined_s = asyncio.get_running_loop().time()
+
     # --- asking ---------------------------------------------------------------------------
 
     async def _outcome(self, key: Question) -> _RightsReply:
         found = self._answers.fresh(key, asyncio.get_running_loop().time())
-        return await self._ask(key) if found is None else found.value
+        if found is None or (key.right is None and found.asked_s <= self._defined_s):
+            return await self._ask(key)
+        return found.value
 
     async def _ask(self, key: Question) -> _RightsReply:
         """Ask, or wait for the question that is under way; it is answered even if the one who asks gives up."""
         return await asyncio.shield(self._begin(key))
 
     def _begin(self, key: Question) -> asyncio.Task[_RightsReply]:
-        this = key, self._answers.generation
+        this = key, self._answers.generation, self._defined_s
         asking = self._asking.get(this)
         if asking is None:
             asking = self._asking[this] = asyncio.create_task(self._answered(key))

@@ -233,6 +233,8 @@ def test_lists_show_what_the_account_sees(cluster: Cluster) -> None:
             assert shown[0] == cluster.database
             assert rows(client, KEYSPACES) == ((cluster.database,),)
             assert len(rows(client, "SELECT * FROM streamfrom.shards")) == 2
+    run(cluster.connect("owner"), "CREATE QUEUE fresh (message INT)")
+    assert rows(cluster.connect("owner"), "SHOW QUEUES")[0] == ("fresh",)
     cluster.direct("REVOKE ALL ON {database}.secret FROM stranger@'%'")
     run(cluster.connect("boss"), CHANGE)
     client = cluster.connect("stranger", database=None)

@@ -66,7 +66,7 @@ class Registry:
     may_send: as of `DispatcherHere`; without it there is no other process.
     here: what this process dispatches.
     streams: who dispatches to the streams of this process: this process, unless others do as well.
-    tables_changed: is given the keyspace whose message tables are others now.
+    tables_changed: each is given the keyspace whose message tables are others now.
     member: the number of this member of the fleet, which its ids of messages contain.
     message_ids: the ids for messages that have none.
     generation: a number that changes with the table definitions; what a caller derives from `table`
@@ -86,7 +86,7 @@ class Registry:
         member: int = 0,
     ) -> None:
         clock = clock or SystemClock()
-        self.tables_changed: Callable[[str], None] = lambda _: None
+        self.tables_changed: list[Callable[[str], None]] = []
         self.message_ids = MessageIds(clock.time_ns, time.monotonic_ns, member)
         self._store = store
         self._keyspaces: dict[str, KeyspaceTables] = {}
@@ -234,7 +234,8 @@ class Registry:
         tables.types = types
         if is_changed:
             self.generation += 1
-            self.tables_changed(keyspace)
+            for tell in self.tables_changed:
+                tell(keyspace)
         for name in changed:
             table, known_table = found[name], before.get(name)
             if isinstance(table, TableLoadError):

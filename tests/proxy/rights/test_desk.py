@@ -12,6 +12,7 @@ from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from streamfrom.proxy.rights import desk as answers
 from streamfrom.proxy.rights.desk import KEPT_S, Answer, Answers, Question, RightsDesk
 from streamfrom.proxy.rights.questions import Act, Right
+from streamfrom.proxy.status.status_source import Sight
 from tests.proxy.fake_answers import Error, Rows, until
 from tests.proxy.fake_server import PASSWORD
 
@@ -157,6 +158,25 @@ async def test_of_several_shards_the_account_sees_what_all_show(
     low.trouble = "away"
     with pytest.raises(BackendUnavailable, match="away"):
         await RightsDesk(lambda: 30.0, asyncio.create_task).sight(keys)
+
+
+async def test_tables_that_have_come_are_seen_at_once(server, shard, app, desk):
+    keys = [Question(app, None, shard, None)]
+    server.on("information_schema.schemata", Rows(("n",), ((b"ks",),)))
+    for tables in ("a", "ab", "abc"):
+        server.on(TABLES, Rows(("n",), tuple((name.encode(),) for name in tables)))
+        begun = asyncio.create_task(
+            desk.sight(keys)
+        )  # its question may be older than the change
+        await asyncio.sleep(0)
+        desk.tables_changed(shard.keyspace)
+        seen = [await desk.sight(keys), await desk.sight(keys)]
+        assert seen == [Sight({shard.keyspace: frozenset(tables)})] * 2
+        await begun
+    shard.trouble = "silent"
+    desk.tables_changed(shard.keyspace)
+    seen_last = Sight({shard.keyspace: frozenset("abc")})
+    assert await desk.sight(keys) == seen_last, "it stands in for what cannot be asked"
 
 
 # How long answers hold: a model with every history that the strategy finds.
