@@ -66,11 +66,11 @@ def grants(
             if table.facts.is_lazy:
                 # An ack counts the first send, of which the row does not know yet.
                 written.add("epoch")
-            read = {*map(str.lower, table.streamed), table.id_column.lower()}
-            read |= written - {_ERROR}
+            read = {*map(str.lower, table.streamed), table.id_column.lower(), *written}
             reads = f"SELECT {_listed(_named(table, read))}"
             writes = f"UPDATE {_listed(_named(table, written))}"
-            yield _grant(f"{reads}, {writes}", database, table.name, grantee)
+            # SHOW VIEW is the right to see the definition, with the settings, and no other.
+            yield _grant(f"{reads}, {writes}, SHOW VIEW", database, table.name, grantee)
         case Purpose.READER:
             yield _grant("SELECT", database, table.name, grantee)
         case Purpose.OPERATOR:
