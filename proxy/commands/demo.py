@@ -238,8 +238,9 @@ def _cancel_on_signal(servers: Sequence[EmbeddedServer], temporary: Path | None)
 
     def on_signal() -> None:
         if not task.cancelling():
-            _say("\nstopping; Ctrl-C again to force")
             task.cancel()
+            with contextlib.suppress(BrokenPipeError):  # Ctrl-C ends `| tee` first
+                _say("\nstopping; Ctrl-C again to force")
             return
         for server in servers:
             server.kill()

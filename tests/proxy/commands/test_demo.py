@@ -1,5 +1,6 @@
 """`streamfrom demo`: it runs as printed, stops cleanly, and says what to do when it cannot run."""
 
+import asyncio
 import itertools
 import json
 import os
@@ -13,6 +14,7 @@ import time
 import urllib.request
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pymysql
 import pytest
@@ -190,6 +192,19 @@ def test_a_signal_while_it_starts_leaves_nothing_behind(start):
     running.wait_for("starting 2 x ")
     assert running.stop() == 0
     assert not list(running.temporary.glob("streamfrom-demo-*"))
+
+
+def test_a_signal_ends_it_though_its_reader_has_left(monkeypatch):
+    """As Ctrl-C in `streamfrom demo | tee log`, where it ends tee first."""
+
+    async def runs() -> None:
+        demo._cancel_on_signal([], None)
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.wait_for(asyncio.Event().wait(), READY_S)
+
+    monkeypatch.setattr(sys, "stdout", Mock(write=Mock(side_effect=BrokenPipeError)))
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(runs())
 
 
 def test_key_ranges_are_equal_and_meet_however_many_they_are():
