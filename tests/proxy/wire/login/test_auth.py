@@ -144,6 +144,12 @@ def test_sqlx_of_rust_gets_no_word_before_the_ok():
     assert server.begin() == Authenticated("clear")
 
 
+def test_r2dbc_of_mariadb_proves_all_of_the_nonce_but_its_last_byte():
+    login = request("clear", response=sha2_proof(PASSWORD.encode(), NONCE[:-1]))
+    server = attempt(authenticator("clear"), login)
+    assert server.begin() == Authenticated("clear", ahead=FAST_OK)
+
+
 @pytest.mark.parametrize(
     ("is_secure", "payloads"),
     [
