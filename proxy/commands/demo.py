@@ -170,7 +170,7 @@ async def _run(shards: int, port: int, folder: Path | None) -> None:
             EmbeddedServer(place / f"shard-{index}", options=[f"--init-file={init}"])
             for index in range(shards)
         ]
-        _cancel_on_signal(servers, place if folder is None else None)
+        cancel_on_signal(servers, place if folder is None else None)
         with contextlib.suppress(asyncio.CancelledError):
             async with _running(servers, keep=folder is not None):
                 init.unlink()
@@ -230,7 +230,7 @@ def _data_folder(folder: Path | None) -> Iterator[Path]:
         yield Path(name)
 
 
-def _cancel_on_signal(servers: Sequence[EmbeddedServer], temporary: Path | None) -> None:
+def cancel_on_signal(servers: Sequence[EmbeddedServer], temporary: Path | None) -> None:
     """Let the first SIGINT or SIGTERM cancel this task, and the second end the process."""
     task = asyncio.current_task()
     assert task is not None

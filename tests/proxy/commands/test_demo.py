@@ -198,7 +198,7 @@ def test_a_signal_ends_it_though_its_reader_has_left(monkeypatch):
     """As Ctrl-C in `streamfrom demo | tee log`, where it ends tee first."""
 
     async def runs() -> None:
-        demo._cancel_on_signal([], None)
+        demo.cancel_on_signal([], None)
         os.kill(os.getpid(), signal.SIGINT)
         await asyncio.wait_for(asyncio.Event().wait(), READY_S)
 
