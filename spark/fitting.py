@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from streamfrom.spark.endpoint import TableColumn
 
 Sender = Callable[[Any], Any]
-"""Returns what is sent of a value that is not NULL; raises ValueError or ArithmeticError if the table would hold another one."""
+"""Returns what is sent of a value; raises ValueError or ArithmeticError if the table would hold another one."""
 
 MISFITS: Final = "streamfrom_misfits"
 NESTED: Final = ("struct", "array", "map", "variant")
@@ -95,8 +95,10 @@ def sender(target: "TableColumn") -> "Sender":
         try:
             return send(value)
         except (ValueError, ArithmeticError) as error:
-            shown = f"column {target.name!r}: {target.mysql_type} cannot hold {str(value)[:_SHOWN_CHARS]!r}"
-            raise JobError(f"{shown} as it is: correct, cut or cast it first") from error
+            raise JobError(
+                f"column {target.name!r}: {_kind_of(target)} cannot hold {_shown(value)!r} as it is: correct, cut or"
+                " cast it first"
+            ) from error
 
     return sent
 
@@ -115,7 +117,7 @@ def as_sent(frame: "DataFrame", found: "Mapping[str, TableColumn]", fix: str) ->
     def convert(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         for batch in batches:
             wrong: list[list[dict[str, Any]]] = [[] for _ in range(batch.num_rows)]
-            each = zip(columns_of(batch), targets, senders, strict=True)
+            each = zip(columns_of(batch), senders, strict=True)
             columns = [_fitted(place, *one, wrong) for place, one in enumerate(each)]
             arrays = list(map(pa.array, [*columns, wrong], types))
             yield pa.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, MISFITS])
@@ -126,8 +128,7 @@ def as_sent(frame: "DataFrame", found: "Mapping[str, TableColumn]", fix: str) ->
     sent = frame.select(*given).mapInArrow(convert, ", ".join(schema)).toDF(*names).persist()
     misfits = sent.select(F.explode(MISFITS).alias("one")).groupBy("one.place")
     wrong = [
-        f"{many:,} values of {list(found)[place]!r} do not fit {targets[place].mysql_type}"
-        f"{'' if targets[place].takes_null else ' NOT NULL'}, such as {shown!r}"
+        f"{many:,} values of {list(found)[place]!r} do not fit {_kind_of(targets[place])}, such as {shown!r}"
         for place, many, shown in sorted(
             misfits.agg(F.count("*"), F.first("one.shown")).collect()
         )
@@ -150,25 +151,25 @@ def _flat(frame: "DataFrame", name: str, target: "TableColumn") -> "Column":
 
 
 def _fitted(
-    place: int,
-    values: "Sequence[Any]",
-    target: "TableColumn",
-    send: "Sender",
-    wrong: "Sequence[list[dict[str, Any]]]",
+    place: int, values: "Sequence[Any]", send: "Sender", wrong: "Sequence[list[dict[str, Any]]]"
 ) -> list[Any]:
     """Return what is sent of *values*, and note in *wrong*, by the row, those that do not fit."""
     sent: list[Any] = []
     for value, misfits in zip(values, wrong, strict=True):
-        fits, found = value is not None or target.takes_null, None
         try:
-            found = None if value is None else send(value)
+            sent.append(send(value))
         except (ValueError, ArithmeticError):
-            fits = False
-        sent.append(found)
-        if not fits:
-            shown = "NULL" if value is None else str(value)[:_SHOWN_CHARS]
-            misfits.append({"place": place, "shown": shown})
+            sent.append(None)
+            misfits.append({"place": place, "shown": _shown(value)})
     return sent
+
+
+def _shown(value: Any) -> str:
+    return "NULL" if value is None else str(value)[:_SHOWN_CHARS]
+
+
+def _kind_of(target: "TableColumn") -> str:
+    return target.mysql_type + ("" if target.takes_null else " NOT NULL")
 
 
 def columns_of(batch: pa.RecordBatch) -> list[list[Any]]:
@@ -188,6 +189,18 @@ def columns_of(batch: pa.RecordBatch) -> list[list[Any]]:
 
 def _rule(target: "TableColumn") -> tuple[str, "Sender"]:
     """Return the Spark type of what is sent to *target*, and what makes it of a value."""
+    kind, of_value = _value_rule(target)
+
+    def send(value: Any) -> Any:
+        if value is None and not target.takes_null:
+            raise ValueError("NULL")
+        return None if value is None else of_value(value)
+
+    return kind, send
+
+
+def _value_rule(target: "TableColumn") -> tuple[str, "Sender"]:
+    """Return the same for values that are not NULL."""
     base = base_of(target.mysql_type)
     sizes = [int(size) for size in re.findall(r"\d+", target.mysql_type)]
     is_unsigned = "unsigned" in target.mysql_type

@@ -100,7 +100,7 @@ def insert_batches(
 ) -> "Iterator[tuple[int, int]]":
     """Insert the rows of Arrow batches whose ids are new, and yield for each statement how many rows it has, and how many were new.
 
-    converters: what is sent of a value that is not NULL, for each column; without them the value itself.
+    converters: what is sent of a value, for each column; without them the value itself.
 
     Raises:
         JobError: a date is of a year that no server has.
@@ -110,7 +110,7 @@ def insert_batches(
             columns = columns_of(batch)
             if converters:
                 columns = [
-                    [None if value is None else convert(value) for value in column]
+                    list(map(convert, column))
                     for convert, column in zip(converters, columns, strict=True)
                 ]
             for some in batches(list(zip(*columns, strict=True))):

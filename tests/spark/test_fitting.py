@@ -51,6 +51,11 @@ def test_what_does_not_fit_says_what_to_do():
         JobError, match=r"^column 'c': decimal\(4,2\) cannot hold '0.125' as it is: correct"
     ):
         sender(target(mysql_type="decimal(4,2)"))(0.125)
+    with pytest.raises(
+        JobError, match=r"^column 'id': bigint\(20\) NOT NULL cannot hold 'NULL'"
+    ):
+        sender(target("id", **ID))(None)
+    assert sender(target())(None) is None
     with pytest.raises(RequestError, match="cannot be fed into 'c', which is geometry"):
         sender(target(mysql_type="geometry"))
 
