@@ -1,8 +1,7 @@
 """How a queue behaves: throughput, delays, retries, what waits; as Parquet and as an HTML page.
 
-`message_facts` reads messages out of rows and `measures` counts them, both pure. `page` and `charts` say what `report.html` shows
-of them. This module reads and writes: the table is only read, and a run
-replaces the files of an earlier run in its folder.
+`message_facts` reads messages out of rows and `measures` counts them, both pure. `page` says what `report.html` shows of them. This
+module reads and writes: the table is only read, and a run replaces the files of an earlier run in its folder.
 """
 
 from operator import itemgetter

@@ -1,24 +1,26 @@
 """The HTML report: results in, one page out that needs no network and no script: pure.
 
-`report.html` is the page, which escapes what comes from a table: names of tenants and ids are anybody's. Here are its charts, and
-what it shows of long lists.
+`report.html` is the page, which escapes what comes from a table: names of tenants and ids are anybody's. Here are the heights of its
+charts, which the style sheet draws, and what it shows of long lists.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import Environment, StrictUndefined
 
-from streamfrom.spark.jobs.analytics import charts, number_format as say
-from streamfrom.spark.jobs.analytics.charts import Chart, PlotArea, Series
+from streamfrom.spark.jobs.analytics import number_format as say
 from streamfrom.spark.jobs.analytics.measures import PERCENTS
 from streamfrom.spark.jobs.analytics.message_facts import STATES
 
 
 if TYPE_CHECKING:
     Row = Mapping[str, Any]
+    # Its name, its style, and its values by where their windows begin.
+    Series = tuple[str, str, Mapping[int, float | None]]
 
 # So many shards have a colour of their own.
 _COLOURS: Final = 8
@@ -46,6 +48,11 @@ class Results:
     created: str | None
 
     @property
+    def starts_ns(self) -> range:
+        """Where each window begins; the first and the last may lie in the report's time in part."""
+        return range(self.low_ns - self.low_ns % self.bucket_ns, self.high_ns, self.bucket_ns)
+
+    @property
     def suspects(self) -> int:
         """How many messages belong on the poison list."""
         return sum(row["suspects"] for row in self.rows["waits"])
@@ -60,6 +67,20 @@ class Results:
             many = sum(row["messages"] for row in rows)
             found.append({"state": state, "messages": many} | times)
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Values by window as columns side by side: pure numbers that the page draws by its style sheet.
+
+    keys: the name and the style of each series, for a legend.
+    levels: the values that the top, the middle and the bottom stand for.
+    columns: for each window the text under the pointer, and the style of each value and its height in percent.
+    """
+
+    keys: "Sequence[tuple[str, str]]"
+    levels: "Sequence[str]"
+    columns: "Sequence[tuple[str, Sequence[tuple[str, float]]]]"
 
 
 def page(results: Results) -> str:
@@ -82,56 +103,69 @@ def page(results: Results) -> str:
     )
 
 
-def _frame(results: Results) -> PlotArea:
-    first = results.low_ns - results.low_ns % results.bucket_ns
-    starts = range(first, results.high_ns, results.bucket_ns)
-    return PlotArea(results.low_ns, results.high_ns, starts, results.bucket_ns)
-
-
-def _seconds(frame: PlotArea, start_ns: int) -> float:
-    """Return how much of a window lies in the report's time: the first and last may not wholly."""
-    end_ns = min(start_ns + frame.bucket_ns, frame.high_ns)
-    return (end_ns - max(start_ns, frame.low_ns)) / 1e9
-
-
 def _throughput(results: Results) -> Chart:
-    frame = _frame(results)
+    """Return what was acknowledged as blocks that stand on each other, and what was written as marks over them."""
     shards = [row["shard"] for row in results.rows["by_shard"]]
     counts = results.rows["by_window_shard"]
     if not 0 < len(shards) <= _COLOURS:
         shards, counts = [""], results.rows["by_window"]
-    counted = {(row["window_ns"], row.get("shard", "")): row["acked"] for row in counts}
+    seconds = {
+        at: (min(at + results.bucket_ns, results.high_ns) - max(at, results.low_ns)) / 1e9
+        for at in results.starts_ns
+    }
+    acked = {(row.get("shard", ""), row["window_ns"]): row["acked"] for row in counts}
     layers = [
-        Series(
-            f"acknowledged on {shard}" if shard else "acknowledged",
-            f"s{place}",
-            [counted.get((at, shard), 0) / _seconds(frame, at) for at in frame.starts_ns],
-        )
-        for place, shard in enumerate(shards)
+        {at: acked.get((shard, at), 0) / seconds[at] for at in seconds} for shard in shards
     ]
-    written = {row["window_ns"]: row["written"] for row in results.rows["written"]}
-    # Of a window that is hardly there a rate would be chance.
-    rates = [
-        written.get(at, 0) / seconds
-        if (seconds := _seconds(frame, at)) > frame.bucket_ns / 2e9
-        else None
-        for at in frame.starts_ns
+    heights = [sum(layer[at] for layer in layers) for at in seconds]
+    rates: list[Series] = [
+        (f"acknowledged on {shard}" if shard else "acknowledged", f"block s{place}", layer)
+        for place, (shard, layer) in enumerate(zip(shards, layers, strict=True))
     ]
-    return charts.bars(frame, layers, [Series("written", "ink", rates)] if written else [])
+    if written := {row["window_ns"]: row["written"] for row in results.rows["written"]}:
+        # Of a window that is hardly there a rate would be chance.
+        whole = [at for at in seconds if seconds[at] > results.bucket_ns / 2e9]
+        new = {at: written.get(at, 0) / seconds[at] for at in whole}
+        heights += new.values()
+        rates.append(("written", "mark ink", new))
+    highest = max(heights) or 1
+    levels = [highest, highest / 2, 0]
+    return _chart(results, rates, levels, say.rate, lambda rate: rate / highest)
 
 
 def _to_ack(results: Results) -> Chart:
-    frame = _frame(results)
-    rows = {row["window_ns"]: row for row in results.rows["by_window"]}
-    series = [
-        Series(
-            percent,
-            percent,
-            [rows.get(at, {}).get(f"to_ack_{percent}_ms") for at in frame.starts_ns],
-        )
-        for percent in (f"p{percent}" for percent in PERCENTS)
+    """Return percentiles of durations, each a mark on a scale of logarithms."""
+    names = [f"p{percent}" for percent in reversed(PERCENTS)]
+    rows = results.rows["by_window"]
+    series: list[Series] = [
+        (name, f"mark {name}", {row["window_ns"]: row[f"to_ack_{name}_ms"] for row in rows})
+        for name in names
     ]
-    return charts.lines(frame, series, "Time to acknowledge")
+    known = [value for _, _, values in series for value in values.values() if value] or [1.0]
+    # With some room, so that there is a scale if all are equal.
+    low, high = min(known) / 1.25, max(known) * 1.25
+
+    def part(value: float) -> float:
+        return math.log(max(value, low) / low) / math.log(high / low)
+
+    return _chart(results, series, [high, math.sqrt(low * high), low], say.duration, part)
+
+
+def _chart(
+    results: Results,
+    series: "Sequence[Series]",
+    levels: "Sequence[float]",
+    text_of: "Callable[[float | None], str]",
+    part_of: "Callable[[float], float]",
+) -> Chart:
+    columns = []
+    for at in results.starts_ns:
+        here = [(name, style, values.get(at)) for name, style, values in series]
+        drawn = [(style, 100 * part_of(value)) for _, style, value in here if value is not None]
+        told = [f"{name}: {text_of(value)}" for name, _, value in here]
+        columns.append(("\n".join([say.moment(at), *told]) if drawn else "", drawn))
+    keys = [(name, style) for name, style, _ in series]
+    return Chart(keys, list(map(text_of, levels)), columns)
 
 
 def _attempts(results: Results) -> list[tuple[str, int]]:

@@ -106,6 +106,38 @@ def test_its_figures_are_those_that_were_counted(results):
     assert "2027-01-15 08:00:00 to 2027-01-15 08:10:00" in text
 
 
+def test_a_window_shows_its_rates_on_each_other_and_its_durations_by_decades(results):
+    _, reader = read(
+        results,
+        by_shard=[group(shard="-80"), group(shard="80-")],
+        by_window_shard=[
+            {"window_ns": LOW, "shard": "-80", "acked": 60},
+            {"window_ns": LOW, "shard": "80-", "acked": 120},
+        ],
+        by_window=[
+            {"window_ns": LOW + n * 60 * S}
+            | {"to_ack_p50_ms": at, "to_ack_p90_ms": 10 * at, "to_ack_p99_ms": None}
+            for n, at in enumerate((1.0, 10.0))
+        ],
+        written=[{"window_ns": LOW, "written": 90}],
+    )
+    columns = [value for name, value in reader.attributes if name == "title"]
+    assert columns[0] == (
+        "2027-01-15 08:00:00\nacknowledged on -80: 1/s\nacknowledged on 80-: 2/s\nwritten: 1.5/s"
+    )
+    assert "2027-01-15 08:01:00\np99: —\np90: 100 ms\np50: 10 ms" in columns
+    heights = [
+        float(value[4:-1]) for name, value in reader.attributes if value.startswith("--y:")
+    ]
+    assert heights[:3] == [33.33, 66.67, 50.0]
+    # After the nine other windows, without a message, those of two percentiles in two windows.
+    low, middle, again, high = heights[30:][1::2] + heights[30:][::2]
+    assert (again, low < middle < high, 49 < middle < 51) == (middle, True, True)
+    text = "|".join(reader.text)
+    assert "3/s|1.5/s|0" in text
+    assert "125 ms|10 ms|0.8 ms" in text
+
+
 def test_no_value_becomes_markup_and_nothing_is_fetched(results):
     html, reader = read(results)
     assert "script" not in reader.tags
