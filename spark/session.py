@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from streamfrom.spark.errors import RequestError
+from streamfrom.spark.errors import JobError, RequestError
 
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ SPARK_ERRORS: Final = (PySparkException, Py4JError)
 _TRACE: Final = "Traceback (most recent call last)"
 _CAUSE: Final = "Caused by: "
 # What the package raises itself, in a task or where a read is planned: with a trace or without.
-_OWN: Final = re.compile(r"\bstreamfrom\.spark\.errors\.\w+Error: .*")
+_OWN: Final = re.compile(rf"\b{re.escape(JobError.__module__)}\.(JobError|RequestError): (.*)")
 
 
 def start_session(
@@ -95,10 +95,20 @@ def _has_java() -> bool:
     return (Path(home) / "bin" / "java").exists() if home else shutil.which("java") is not None
 
 
-def reason_of(error: Exception) -> str:
-    """Return what one of SPARK_ERRORS is about: a line without the traces around it."""
+def failure_of(error: Exception, otherwise: str) -> JobError:
+    """Return what a task or a plan of this package raised and *error* reports; else a JobError with its reason after *otherwise*."""
     if own := _OWN.findall(str(error)):
-        return str(own[-1]).strip()
+        kind, text = own[-1]
+        return {one.__name__: one for one in (JobError, RequestError)}[kind](text.strip())
+    return JobError(f"{otherwise}: {reason_of(error)}; run it again")
+
+
+def reason_of(error: Exception) -> str:
+    """Return what Spark, this package or anybody's function failed with: a line without the traces around it."""
+    if own := _OWN.findall(str(error)):
+        return str(own[-1][1]).strip()
+    if not isinstance(error, SPARK_ERRORS):
+        return str(error) if isinstance(error, JobError) else f"{type(error).__name__}: {error}"
     lines = [line for line in str(error).splitlines() if line.strip()]
     traces = [place for place, line in enumerate(lines) if _TRACE in line]
     if traces:

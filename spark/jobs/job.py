@@ -25,7 +25,7 @@ from pymysql.err import MySQLError
 
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.progress import Progress, Report
-from streamfrom.spark.session import SPARK_ERRORS, reason_of
+from streamfrom.spark.session import SPARK_ERRORS, failure_of
 
 
 if TYPE_CHECKING:
@@ -103,7 +103,8 @@ def broken_off() -> "Iterator[None]":
     try:
         yield
     except SPARK_ERRORS as error:
-        raise JobError(f"Spark gave up: {reason_of(error)}; run it again") from error
+        failure = failure_of(error, "Spark gave up")
+        raise failure from error
     except MySQLError as error:
         raise JobError(f"the proxy or a shard broke off: {error}; run it again") from error
 

@@ -5,10 +5,11 @@ from unittest.mock import MagicMock
 from urllib.parse import urlsplit
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from streamfrom.spark.errors import RequestError
-from streamfrom.spark.session import reason_of, start_session
+from streamfrom.spark.errors import JobError, RequestError
+from streamfrom.spark.session import failure_of, reason_of, start_session
 
 
 def test_without_java_it_says_where_to_get_one(monkeypatch, tmp_path):
@@ -72,14 +73,25 @@ FROM_THE_ENGINE = "Py4J\n\tat x\nCaused by: A\n\tat y\nCaused by: {}\n\tat z"
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("text", "raised", "reason"),
     [
-        (FROM_A_TASK, "streamfrom.spark.errors.JobError: 3 of 9 messages were left out"),
-        (FROM_A_SOURCE, "streamfrom.spark.errors.RequestError: ks has no shard '-40'"),
-        (FROM_A_WORKER, "streamfrom.spark.errors.JobError: 'ks' refuses a row: (4025, 'a CHECK'); correct the data"),
-        (FROM_THE_ENGINE, "B: no such file"),
-        ("{}\nmore", "[TABLE] is not there"),
+        (FROM_A_TASK, "streamfrom.spark.errors.JobError: 3 of 9 were left out", "3 of 9 were left out"),
+        (FROM_A_SOURCE, "streamfrom.spark.errors.RequestError: ks has no shard '-40'", "ks has no shard '-40'"),
+        (FROM_A_WORKER, "streamfrom.spark.errors.JobError: 'ks' refuses a row", "'ks' refuses a row"),
+        (FROM_THE_ENGINE, "B: no such file", "B: no such file"),
+        ("{}\nmore", "[TABLE] is not there", "[TABLE] is not there"),
     ],
 )  # fmt: skip
-def test_a_failure_is_told_without_its_traces(text, reason):
-    assert reason_of(Exception(text.format(reason))) == reason
+def test_a_failure_is_told_without_its_traces_and_keeps_its_kind(text, raised, reason):
+    error = PySparkException(text.format(raised))
+    assert reason_of(error) == reason
+    failure = failure_of(error, "the stream ended")
+    if ".errors." in raised:
+        assert f"{type(failure).__name__}: {failure}" == raised.rpartition("errors.")[2]
+    else:
+        assert str(failure) == f"the stream ended: {reason}; run it again"
+
+
+def test_what_a_function_raised_is_told_with_its_type():
+    assert reason_of(ValueError("x")) == "ValueError: x"
+    assert reason_of(JobError("x")) == "x"

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final, Self
 from streamfrom.spark.endpoint import url_of
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.consume.checkpoint import Checkpoint
-from streamfrom.spark.jobs.consume.function import Function, checked, load_function, told
+from streamfrom.spark.jobs.consume.function import Function, checked, load_function
 from streamfrom.spark.jobs.consume.sinks import FolderSink, ResultSink, TableSink
 from streamfrom.spark.jobs.consume.worker import Worker
 from streamfrom.spark.jobs.files import spark_path
 from streamfrom.spark.jobs.job import JobConfig, begun
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.reading import SHARD
-from streamfrom.spark.session import SPARK_ERRORS
+from streamfrom.spark.session import SPARK_ERRORS, failure_of
 from streamfrom.spark.source import register
 from streamfrom.spark.source.claims import ClaimShard
 from streamfrom.spark.source.options import parse_options
@@ -177,21 +177,12 @@ def _awaited(query: "StreamingQuery", worker: Worker) -> None:
         worker.stopping.set()
         query.stop()
     except SPARK_ERRORS as error:
-        failure = worker.failure
+        failure = worker.failure or error
         if not isinstance(failure, JobError):
-            failure = _failure(told(failure or error))
+            failure = failure_of(failure, "the stream ended")
         raise failure from error
     finally:
         worker.stopping.set()
-
-
-def _failure(reason: str) -> JobError:
-    """Return what the source, which runs in a process of its own, or else Spark gave up with."""
-    for kind in (RequestError, JobError):
-        _, found, text = reason.partition(f"{kind.__module__}.{kind.__name__}: ")
-        if found:
-            return kind(text)
-    return JobError(f"the stream ended: {reason}; run it again")
 
 
 def _source_options(config: ConsumeConfig) -> dict[str, str]:

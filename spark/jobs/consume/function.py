@@ -11,7 +11,7 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 
 from streamfrom.spark.errors import JobError, RequestError
-from streamfrom.spark.session import SPARK_ERRORS, reason_of
+from streamfrom.spark.session import reason_of
 
 
 if TYPE_CHECKING:
@@ -107,10 +107,4 @@ def checked(function: Function, empty: DataFrame) -> DataFrame:
 
 def told(error: Exception) -> str:
     """Return what was raised as one short line."""
-    if isinstance(error, SPARK_ERRORS):
-        reason = reason_of(error)
-    else:
-        reason = (
-            str(error) if isinstance(error, JobError) else f"{type(error).__name__}: {error}"
-        )
-    return " ".join(reason.split())[:_REASON_CHARS]
+    return " ".join(reason_of(error).split())[:_REASON_CHARS]

@@ -1,4 +1,4 @@
-"""What a consumer says that cannot begin, or whose stream ended; its options are in `test_job.txt`."""
+"""What a consumer says that cannot begin; its options are in `test_job.txt`."""
 
 from pathlib import Path
 from typing import Any
@@ -7,8 +7,7 @@ import pytest
 
 from streamfrom.spark.endpoint import Endpoint
 from streamfrom.spark.errors import RequestError
-from streamfrom.spark.jobs.consume import ConsumeConfig, _failure, run
-from tests.cases import cases
+from streamfrom.spark.jobs.consume import ConsumeConfig, run
 
 
 def test_a_password_is_given_by_its_variable():
@@ -18,9 +17,3 @@ def test_a_password_is_given_by_its_variable():
     nobody: Any = None
     with pytest.raises(RequestError, match="password_env"):
         run(nobody, config)
-
-
-@cases(text=str, kind=str, said=str)
-def test_what_the_source_says_is_told_as_it_said_it(text, kind, said):
-    failure = _failure(text)
-    assert (type(failure).__name__, str(failure)) == (kind, said)
