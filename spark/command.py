@@ -8,12 +8,13 @@ from tempfile import TemporaryFile
 from typing import Any, Final
 
 from streamfrom import __version__
-from streamfrom.spark.endpoint import declared, parse_endpoint, password, shards_of
+from streamfrom.spark.endpoint import parse_endpoint, password, shards_of
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs import JOBS
 from streamfrom.spark.jobs.job import Job, add_options, broken_off, load_job
 from streamfrom.spark.jobs.progress import Progress
 from streamfrom.spark.session import start_session
+from streamfrom.spark.table_schema import declared
 
 
 # Options that are gone, and what there is instead.

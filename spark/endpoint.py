@@ -1,11 +1,10 @@
-"""Where the proxy is, and what one of its message tables looks like.
+"""Where the proxy is, and how it is asked.
 
 The one place of the pipeline that opens connections. Everything here asks one shard at a time by
 its target (`keyspace:shard`), so that no answer depends on how the proxy merges shards.
 """
 
 import os
-import re
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -234,58 +233,6 @@ def chosen_shards(endpoint: Endpoint, wanted: "Sequence[str] | None" = None) -> 
             f"{endpoint.keyspace} has no shard {missing}; it has {', '.join(known) or 'none'}"
         )
     return tuple(shard for shard in known if shard in asked)
-
-
-@dataclass(frozen=True, slots=True)
-class TableColumn:
-    """A column of a message table.
-
-    mysql_type: the type as `SHOW COLUMNS` writes it; `json` also for MariaDB's text with a check.
-    is_required: the column takes no NULL and has no default.
-    is_generated: the server computes the column.
-    """
-
-    name: str
-    mysql_type: str
-    takes_null: bool = True
-    is_required: bool = False
-    is_generated: bool = False
-
-
-def declared(endpoint: Endpoint, shard: str, table: str) -> tuple[TableColumn, ...]:
-    """Return the columns of a message table.
-
-    Raises:
-        RequestError: it is missing on that shard, or is no message table.
-    """
-    where = f"{endpoint.keyspace}.{table} on shard {shard}"
-    try:
-        with endpoint.connect(shard) as connection:
-            columns = ask(connection, f"SHOW COLUMNS FROM {quoted(table)}")
-            created = text_of(ask(connection, f"SHOW CREATE TABLE {quoted(table)}")[0][1])
-            comment = (
-                "SELECT TABLE_COMMENT FROM information_schema.TABLES"
-                " WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = %s"
-            )
-            ((told,),) = ask(connection, comment, (table,))
-    except pymysql.err.MySQLError as error:
-        raise RequestError(f"cannot read {where}: {error}; check the table's name") from error
-    if "vitess_message" not in text_of(told):
-        raise RequestError(f"{where} is no message table: its comment lacks vitess_message")
-    checked = set(re.findall(r"json_valid\(`([^`]+)`\)", created))
-    return tuple(_column(list(map(text_of, column)), checked) for column in columns)
-
-
-def _column(told: "Sequence[str]", checked: set[str]) -> TableColumn:
-    name, kind, null, _, default, extra = told
-    has_default = default != "None" or "auto_increment" in extra
-    return TableColumn(
-        name,
-        "json" if name in checked else kind,
-        takes_null=null == "YES",
-        is_required=null != "YES" and not has_default,
-        is_generated="GENERATED" in extra.upper() and "DEFAULT_GENERATED" not in extra.upper(),
-    )
 
 
 def clock_of(endpoint: Endpoint, shard: str) -> int:

@@ -18,13 +18,12 @@ from pyspark.sql import DataFrame, functions as F
 
 from streamfrom.spark.endpoint import quoted
 from streamfrom.spark.errors import JobError, RequestError
-from streamfrom.spark.table_schema import arrow_type, base_of
+from streamfrom.spark.table_schema import Field, arrow_type
 
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-    from streamfrom.spark.endpoint import TableColumn
 
 Sender = Callable[[Any], Any]
 """Returns what is sent of a value; raises ValueError or ArithmeticError if the table would hold another one."""
@@ -49,8 +48,8 @@ _DATE_CHARS: Final = len("2026-01-02")
 
 
 def matched(
-    names: "Sequence[str]", targets: "Sequence[TableColumn]", given: "Sequence[str]"
-) -> dict[str, "TableColumn"]:
+    names: "Sequence[str]", targets: "Sequence[Field]", given: "Sequence[str]"
+) -> dict[str, "Field"]:
     """Return the table's column for each of the input's *names*, which may differ in case.
 
     given: columns that the job itself fills.
@@ -60,7 +59,7 @@ def matched(
             lacks one that the table requires.
     """
     by_name = {target.name.lower(): target for target in targets}
-    found: dict[str, TableColumn] = {}
+    found: dict[str, Field] = {}
     for name in names:
         target = by_name.get(name.lower())
         if target is None:
@@ -83,7 +82,7 @@ def matched(
     return found
 
 
-def sender(target: "TableColumn") -> "Sender":
+def sender(target: "Field") -> "Sender":
     """Return what makes of a value the one to send to the column *target*; it raises a JobError that says what to do.
 
     Raises:
@@ -103,7 +102,7 @@ def sender(target: "TableColumn") -> "Sender":
     return sent
 
 
-def as_sent(frame: "DataFrame", found: "Mapping[str, TableColumn]", fix: str) -> "DataFrame":
+def as_sent(frame: "DataFrame", found: "Mapping[str, Field]", fix: str) -> "DataFrame":
     """Return the columns of *frame* that *found* names as the table takes them, and `MISFITS`, empty; computed once and persisted.
 
     Raises:
@@ -139,7 +138,7 @@ def as_sent(frame: "DataFrame", found: "Mapping[str, TableColumn]", fix: str) ->
     return sent
 
 
-def _flat(frame: "DataFrame", name: str, target: "TableColumn") -> "Column":
+def _flat(frame: "DataFrame", name: str, target: "Field") -> "Column":
     """Return the column *name* without structs, arrays and maps, which become JSON."""
     kind = next(kind for column, kind in frame.dtypes if column == name)
     if not kind.startswith(NESTED):
@@ -168,7 +167,7 @@ def _shown(value: Any) -> str:
     return "NULL" if value is None else str(value)[:_SHOWN_CHARS]
 
 
-def _kind_of(target: "TableColumn") -> str:
+def _kind_of(target: "Field") -> str:
     return target.mysql_type + ("" if target.takes_null else " NOT NULL")
 
 
@@ -187,7 +186,7 @@ def columns_of(batch: pa.RecordBatch) -> list[list[Any]]:
 # --- what is sent of a value ----------------------------------------------------------------------
 
 
-def _rule(target: "TableColumn") -> tuple[str, "Sender"]:
+def _rule(target: "Field") -> tuple[str, "Sender"]:
     """Return the Spark type of what is sent to *target*, and what makes it of a value."""
     kind, of_value = _value_rule(target)
 
@@ -199,9 +198,9 @@ def _rule(target: "TableColumn") -> tuple[str, "Sender"]:
     return kind, send
 
 
-def _value_rule(target: "TableColumn") -> tuple[str, "Sender"]:
+def _value_rule(target: "Field") -> tuple[str, "Sender"]:
     """Return the same for values that are not NULL."""
-    base = base_of(target.mysql_type)
+    base = target.base
     sizes = [int(size) for size in re.findall(r"\d+", target.mysql_type)]
     is_unsigned = "unsigned" in target.mysql_type
     low = 0 if is_unsigned else -math.inf

@@ -22,12 +22,12 @@ Jobs keep what they move: dates, times and bits are for them what the server sen
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pymysql
 
-from streamfrom.spark.endpoint import IN_UTC, Endpoint, declared, quoted
+from streamfrom.spark.endpoint import IN_UTC, Endpoint, ask, quoted, text_of
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.fetching import fetch_columns
 
@@ -48,20 +48,27 @@ _DIGITS_MAX: Final = 38
 _UNSIGNED: Final = "decimal(20,0)"
 _DATES: Final = {"date": "date", "datetime": "timestamp_ntz", "timestamp": "timestamp"}
 _LONG_BITS: Final = 64
+_NUMBER_OF: Final = {"float": " + 0e0", "bit": " + 0"}
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column of the table and the Spark type that it is read as.
+    """A column of a message table and the Spark type that it is read as.
 
     name: the column's name in the DataFrame.
     column: the column's name in the table.
+    mysql_type: the type as `SHOW COLUMNS` writes it; `json` also for MariaDB's text with a check.
+    is_required: the column takes no NULL and has no default.
+    is_generated: the server computes the column.
     """
 
     name: str
     column: str
     mysql_type: str = field(compare=False)  # servers write one type in several ways
     spark_type: str
+    takes_null: bool = field(default=True, compare=False)
+    is_required: bool = field(default=False, compare=False)
+    is_generated: bool = field(default=False, compare=False)
 
     @property
     def base(self) -> str:
@@ -70,8 +77,9 @@ class Field:
 
     @property
     def sql(self) -> str:
-        """The expression to select: a FLOAT as a DOUBLE, since servers round a FLOAT to six digits."""
-        return f"{quoted(self.column)} + 0e0" if self.base == "float" else quoted(self.column)
+        """The expression to select: a FLOAT as a DOUBLE, since servers round a FLOAT to six digits, and bits as their number."""
+        is_number = self.spark_type != "binary"
+        return quoted(self.column) + (_NUMBER_OF.get(self.base, "") if is_number else "")
 
 
 def base_of(mysql_type: str) -> str:
@@ -117,20 +125,56 @@ def fields_of(
     Raises:
         RequestError: it is missing somewhere, is no message table, or differs between shards.
     """
-    columns = {
-        shard: [(one.name, one.mysql_type) for one in declared(endpoint, shard, table)]
-        for shard in shards
-    }
-    first = columns[shards[0]]
-    fields = tuple(Field(name, name, kind, type_of(kind)) for name, kind in first)
-    for shard, others in columns.items():
-        there = tuple(Field(name, name, kind, type_of(kind)) for name, kind in others)
+    fields, *others = (declared(endpoint, shard, table, type_of) for shard in shards)
+    for shard, there in zip(shards[1:], others, strict=True):
         # What the source writes is checked against the types of one shard, so there types are alike to the letter.
-        if there != fields or (type_of is exact_type and others != first):
+        is_exact = [one.mysql_type for one in there] == [one.mysql_type for one in fields]
+        if there != fields or (type_of is exact_type and not is_exact):
             raise RequestError(
                 f"{table} has other columns on {shard} than on {shards[0]}: alter it"
             )
     return fields
+
+
+def declared(
+    endpoint: Endpoint, shard: str, table: str, type_of: "Callable[[str], str]" = exact_type
+) -> tuple[Field, ...]:
+    """Return the columns of a message table on one shard.
+
+    Raises:
+        RequestError: it is missing there, or is no message table.
+    """
+    where = f"{endpoint.keyspace}.{table} on shard {shard}"
+    try:
+        with endpoint.connect(shard) as connection:
+            columns = ask(connection, f"SHOW COLUMNS FROM {quoted(table)}")
+            created = text_of(ask(connection, f"SHOW CREATE TABLE {quoted(table)}")[0][1])
+            comment = (
+                "SELECT TABLE_COMMENT FROM information_schema.TABLES"
+                " WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = %s"
+            )
+            ((told,),) = ask(connection, comment, (table,))
+    except pymysql.err.MySQLError as error:
+        raise RequestError(f"cannot read {where}: {error}; check the table's name") from error
+    if "vitess_message" not in text_of(told):
+        raise RequestError(f"{where} is no message table: its comment lacks vitess_message")
+    checked = re.findall(r"json_valid\(`([^`]+)`\)", created)
+    found = []
+    for name, written, null, _, default, extra in (map(text_of, column) for column in columns):
+        kind = "json" if name in checked else written
+        has_default = default != "None" or "auto_increment" in extra
+        found.append(
+            Field(
+                name,
+                name,
+                kind,
+                type_of(kind),
+                takes_null=null == "YES",
+                is_required=null != "YES" and not has_default,
+                is_generated=" GENERATED" in extra.upper(),
+            )
+        )
+    return tuple(found)
 
 
 def ddl_of(fields: "Sequence[Field]") -> str:
@@ -155,9 +199,7 @@ def asked_for(fields: "Sequence[Field]", schema: "StructType") -> tuple[Field, .
             )
         kind = wanted.dataType.simpleString()
         whole = own.spark_type in {"bigint", _UNSIGNED}
-        as_text = kind == "string" and own.spark_type not in {"binary", "boolean"}
-        if own.base == "bit":
-            as_text = False
+        as_text = kind == "string" and own.spark_type != "binary"
         if not (kind == own.spark_type or as_text or (whole and kind == "bigint")):
             raise RequestError(
                 f"the schema's column {wanted.name!r} is {kind}, the table's {own.mysql_type}:"
@@ -187,11 +229,12 @@ def arrow_type(kind: str) -> pa.DataType:
 
 def read_as(field: Field) -> pa.DataType | None:
     """Return the numbers that a column's text is to be read as, or None if it is to come as it is."""
-    kind = arrow_type("double" if field.base == "float" else field.spark_type)
+    as_number = {"float": "double", "boolean": "bigint"}.get
+    kind = arrow_type(as_number(field.base) or as_number(field.spark_type) or field.spark_type)
     is_number = (
         pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     )
-    return kind if is_number and field.base != "bit" else None
+    return kind if is_number else None
 
 
 def fetch_rows(
@@ -230,19 +273,9 @@ def arrow_batch(fields: "Sequence[Field]", columns: "Sequence[pa.Array]") -> pa.
 
 def _array(field: Field, sent: pa.Array) -> pa.Array:
     kind = arrow_type(field.spark_type)
-    if field.base == "bit" and field.spark_type != "binary":
-        return _bits(sent, kind)
     if field.spark_type in {"date", "timestamp", "timestamp_ntz"}:
         return _moments(sent.cast(pa.string()), kind)
     return sent.cast(kind)
-
-
-def _bits(sent: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return the numbers that big-endian bytes are."""
-    numbers = [None if raw is None else int.from_bytes(raw) for raw in sent.to_pylist()]
-    if pa.types.is_decimal(kind):
-        return pa.array([None if n is None else Decimal(n) for n in numbers], kind)
-    return pa.array(numbers, pa.int64()).cast(kind)
 
 
 def _moments(texts: pa.Array, kind: pa.DataType) -> pa.Array:

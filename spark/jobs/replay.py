@@ -14,7 +14,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession, Window as Over, functions as F
 
-from streamfrom.spark.endpoint import TableColumn, declared, shards_of
+from streamfrom.spark.endpoint import shards_of
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.fitting import MISFITS, as_sent, matched
 from streamfrom.spark.jobs.enqueue.identity import derived_id, with_due
@@ -25,7 +25,7 @@ from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.reading import SHARD
 from streamfrom.spark.jobs.writing import counts_of, insert_frame
 from streamfrom.spark.session import SPARK_ERRORS, reason_of
-from streamfrom.spark.table_schema import fields_of, kept_type
+from streamfrom.spark.table_schema import Field, fields_of, kept_type
 
 
 # What an archived message has that a new one has not.
@@ -78,9 +78,7 @@ def run(
     """
     progress = begun(spark, progress)
     endpoint, table = config.endpoint, config.table
-    shards = shards_of(endpoint)
-    fields_of(endpoint, shards, table, kept_type)
-    targets = declared(endpoint, shards[0], table)
+    targets = fields_of(endpoint, shards_of(endpoint), table, kept_type)
     home = config.archive.resolve() / endpoint.keyspace / (config.archived or table)
     window = config.low_ns, config.high_ns
     found = [manifest for manifest in manifests(home) if manifest.has_part_of(*window)]
@@ -119,7 +117,7 @@ def _messages(
     config: ReplayConfig,
     home: Path,
     found: "Sequence[Manifest]",
-    targets: "Sequence[TableColumn]",
+    targets: "Sequence[Field]",
 ) -> tuple[int, DataFrame]:
     """Return how many archived messages are meant, and each once as the table takes it."""
     parts = [_whole(spark, home, manifest) for manifest in found if manifest.rows]

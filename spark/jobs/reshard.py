@@ -16,7 +16,6 @@ from pyspark.sql import functions as F
 
 from streamfrom.spark.endpoint import (
     Endpoint,
-    declared,
     parse_endpoint,
     password,
     quoted,
@@ -102,7 +101,7 @@ def _place(endpoint: Endpoint) -> tuple[str, int, str]:
 
 @dataclass(frozen=True, slots=True)
 class TableMove:
-    """What was asked for, and what the servers said: shards on both sides, the columns, and what routes a row.
+    """What was asked for, and what the servers said: shards on both sides, the columns, those that the target does not compute, and what routes a row.
 
     acked: how many rows of the source are acknowledged.
     low_ns, high_ns: a window that has all acknowledged rows of both sides that are to be alike.
@@ -114,6 +113,7 @@ class TableMove:
     source_shards: tuple[str, ...]
     target_shards: tuple[str, ...]
     columns: tuple[Field, ...]
+    written: tuple[Field, ...]
     vindex_column: str
     vindex: str
     acked: int
@@ -186,8 +186,9 @@ def _checked(spark: "SparkSession", config: ReshardConfig, progress: Progress) -
         raise RequestError(f"{table} at --to-proxy cannot be verified: {error}") from error
     acked, low_ns, high_ns = _extent(config, source_shards, target_shards)
     sides = tuple(source_shards), tuple(target_shards)
+    fields = columns, tuple(one for one in there if not one.is_generated)
     routed = column, vindex
-    return TableMove(spark, config, progress, *sides, columns, *routed, acked, low_ns, high_ns)
+    return TableMove(spark, config, progress, *sides, *fields, *routed, acked, low_ns, high_ns)
 
 
 def _extent(
@@ -245,8 +246,7 @@ def _copy(move: TableMove) -> dict[str, int]:
             for shard in move.source_shards
         ]
         source = read_rows(move.spark, config.endpoint, config.table, move.columns, parts)
-        kept = declared(config.target, move.target_shards[0], config.table)
-        names = [quoted(column.name) for column in kept if not column.is_generated]
+        names = [quoted(column.name) for column in move.written]
         wanted = sum(ours[key].rows for key in missing)
         sent, copied = insert_frame(source.select(*names), config.target, config.table, wanted)
         rows += sent - wanted  # rows that came or went since they were counted

@@ -16,7 +16,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from streamfrom.spark.endpoint import Endpoint, declared, shards_of
+from streamfrom.spark.endpoint import Endpoint, shards_of
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.fitting import NESTED, matched, sender
 from streamfrom.spark.jobs.writing import insert_batches
@@ -71,9 +71,7 @@ def plan_of(options: "Options", schema: "StructType", *, overwrite: bool) -> Wri
     if options.where:
         raise RequestError("option where is for reading: filter the DataFrame")
     endpoint, table = options.endpoint, options.table
-    shards = shards_of(endpoint)
-    fields_of(endpoint, shards, table)
-    targets = matched(schema.names, declared(endpoint, shards[0], table), [])
+    targets = matched(schema.names, fields_of(endpoint, shards_of(endpoint), table), [])
     if not any(target.name == "id" for target in targets.values()):
         raise RequestError(
             "the DataFrame has no column id: make one of the data, so that a retry writes the same"

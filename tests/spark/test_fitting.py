@@ -6,9 +6,9 @@ from decimal import Decimal
 import pytest
 from pyspark import cloudpickle
 
-from streamfrom.spark.endpoint import TableColumn
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.fitting import MISFITS, as_sent, matched, sender
+from streamfrom.spark.table_schema import Field
 from tests.cases import cases
 
 
@@ -16,7 +16,7 @@ ID = {"mysql_type": "bigint(20)", "takes_null": False, "is_required": True}
 
 
 def target(name="c", **more):
-    return TableColumn(name, **({"mysql_type": "int(11)"} | more))
+    return Field(name, name, **({"mysql_type": "int(11)", "spark_type": "bigint"} | more))
 
 
 def tried(mysql_type, values):

@@ -11,7 +11,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
-from streamfrom.spark.endpoint import TableColumn, declared, quoted, shards_of
+from streamfrom.spark.endpoint import quoted, shards_of
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.fitting import MISFITS, as_sent, matched
 from streamfrom.spark.jobs.enqueue.identity import (
@@ -25,7 +25,7 @@ from streamfrom.spark.jobs.job import DUE, JobConfig, begun, check_rate
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.writing import counts_of, insert_frame
 from streamfrom.spark.session import SPARK_ERRORS, reason_of
-from streamfrom.spark.table_schema import fields_of, kept_type
+from streamfrom.spark.table_schema import Field, fields_of, kept_type
 
 
 FORMATS: Final = {
@@ -97,9 +97,8 @@ def run(
     """
     progress = begun(spark, progress)
     endpoint, table = config.endpoint, config.table
-    shards = shards_of(endpoint)
-    fields_of(endpoint, shards, table, kept_type)
-    targets = {target.name: target for target in declared(endpoint, shards[0], table)}
+    fields = fields_of(endpoint, shards_of(endpoint), table, kept_type)
+    targets = {target.name: target for target in fields}
     progress.enter("check")
     try:
         sent = _checked(_read(spark, config), config, targets)
@@ -132,7 +131,7 @@ def _read(spark: "SparkSession", config: EnqueueConfig) -> DataFrame:
 
 
 def _checked(
-    given: DataFrame, config: EnqueueConfig, targets: "Mapping[str, TableColumn]"
+    given: DataFrame, config: EnqueueConfig, targets: "Mapping[str, Field]"
 ) -> DataFrame:
     """Return the columns of the table that *given* fills, as `as_sent` does."""
     named = given
