@@ -6,7 +6,7 @@ published files, and only while they are still acknowledged in the window, so no
 not archived. A row whose acknowledgement was committed after it was looked for stays, and is counted.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +18,13 @@ from streamfrom.spark.errors import JobError
 from streamfrom.spark.jobs.checksum import Checksum, checksums, total
 from streamfrom.spark.jobs.files import spark_path
 from streamfrom.spark.jobs.job import WINDOW, JobConfig, begun, broken_off, check_window
-from streamfrom.spark.jobs.manifest import ArchiveWindow, Manifest
+from streamfrom.spark.jobs.manifest import (
+    Manifest,
+    archive_locked,
+    publish,
+    published,
+    staged_at,
+)
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.reading import (
     SHARD,
@@ -77,39 +83,36 @@ def run(
     shards = shards_of(endpoint)
     columns = fields_of(endpoint, shards, table, kept_type)
     check_closed(endpoint, shards, config.high_ns, "--to")
-    window = ArchiveWindow(
-        config.out.resolve() / endpoint.keyspace / table, config.low_ns, config.high_ns
-    )
-    with window.locked(), broken_off():
-        manifest = window.published()
+    home = config.out.resolve() / endpoint.keyspace / table
+    window = Manifest(config.low_ns, config.high_ns)
+    data, staging = home / window.name, staged_at(home, window)
+    with archive_locked(home), broken_off():
+        manifest = published(home, window)
         parts = acked_parts(shards, config.low_ns, config.high_ns)
         rows = read_rows(spark, endpoint, table, columns, parts)
         if manifest is None:
             progress.enter("stage")
-            window.sweep()
-            rows.write.partitionBy(SHARD).parquet(spark_path(window.staging))
+            rows.write.mode("overwrite").partitionBy(SHARD).parquet(spark_path(staging))
             progress.enter("verify")
-            staged = _checksum(_read(spark, window.staging, rows))
+            staged = _checksum(_read(spark, staging, rows))
             if _checksum(rows) != staged:
                 raise JobError(
                     "the staged rows are not those of the table, which changed meanwhile: run again,"
                     " and keep vt_purge_after longer than the age of --from"
                 )
             progress.enter("publish")
-            manifest = Manifest(config.low_ns, config.high_ns, staged.rows, staged.bits)
-            window.publish(manifest)
+            manifest = replace(window, rows=staged.rows, checksum=staged.bits)
+            publish(home, manifest)
             progress.enter("check")
-            is_whole = _count(window.data) == manifest.rows
+            is_whole = _count(data) == manifest.rows
         else:
             # Whatever happened to the files since an earlier run.
             progress.enter("check")
-            is_whole = _is_whole(window.data, manifest, rows)
+            is_whole = _is_whole(data, manifest, rows)
         if not is_whole:
-            raise JobError(
-                f"{window.data} lacks rows of its manifest: restore it; nothing was purged"
-            )
+            raise JobError(f"{data} lacks rows of its manifest: restore it; nothing was purged")
         progress.enter("purge")
-        purged = _purge(config, window.data, manifest.rows, progress)
+        purged = _purge(config, data, manifest.rows, progress)
         left = count_rows(endpoint, shards, table, acked_between(config.low_ns, config.high_ns))
     progress.leave()
     counts = {
@@ -118,7 +121,7 @@ def run(
         "gone_before": manifest.rows - purged,
         "left": left,
     }
-    return Report("archive", config.name, counts, progress.steps_s, (str(window.data),))
+    return Report("archive", config.name, counts, progress.steps_s, (str(data),))
 
 
 def _checksum(rows: "DataFrame") -> Checksum:

@@ -37,6 +37,12 @@ def written_whole(path: "Path", text: str) -> None:
     flush(path.parent)
 
 
+def flush_all(folder: "Path") -> None:
+    """Have the system bring a folder, and all that is in it, to the disk."""
+    for path in (folder, *folder.rglob("*")):
+        flush(path)
+
+
 def flush(path: "Path") -> None:
     """Have the system bring a file, or a folder's names, to the disk."""
     handle = os.open(path, os.O_RDONLY)

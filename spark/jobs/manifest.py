@@ -1,35 +1,40 @@
-"""What an archive consists of: a window of a table is published when its manifest exists.
+"""What an archive consists of: a folder for each window of a table.
 
     DIR/KEYSPACE/TABLE/LOW-HIGH/streamfrom_shard=…/*.parquet    the rows
-    DIR/KEYSPACE/TABLE/_manifests/LOW-HIGH.json       says that they are complete, and their checksum
+    DIR/KEYSPACE/TABLE/LOW-HIGH/_manifest.json        their number and checksum
     DIR/KEYSPACE/TABLE/_staging/LOW-HIGH/             a run that has not come as far
 
-A manifest appears by one rename, after the rows are on disk under their final name. Data without a
-manifest is what a killed run left, and is made again.
+A window appears by one rename, after all of it is on disk.
 """
 
 import json
-import shutil
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.spark.errors import JobError, RequestError
-from streamfrom.spark.jobs.files import flush, locked, written_whole
+from streamfrom.spark.jobs.files import flush, flush_all, locked, written_whole
 
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+_MANIFEST: Final = "_manifest.json"
+
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One published window [low, high) of `time_acked`, in nanoseconds, and its rows' checksum."""
+    """One window [low, high) of `time_acked`, in nanoseconds, and its rows' checksum."""
 
     low_ns: int
     high_ns: int
-    rows: int
-    checksum: int
+    rows: int = 0
+    checksum: int = 0
+
+    @property
+    def name(self) -> str:
+        """The name of the window's folder."""
+        return f"{self.low_ns}-{self.high_ns}"
 
     def has_part_of(self, low_ns: int | None, high_ns: int | None) -> bool:
         """Whether the window overlaps [low, high); None is no bound."""
@@ -37,71 +42,40 @@ class Manifest:
         return is_before and (low_ns is None or low_ns < self.high_ns)
 
 
-@dataclass(frozen=True, slots=True)
-class ArchiveWindow:
-    """The places of one window inside a table's archive."""
+def published(home: "Path", window: Manifest) -> Manifest | None:
+    """Return what is published of *window* in a table's archive, or None.
 
-    home: "Path"
-    low_ns: int
-    high_ns: int
+    Raises:
+        JobError: another published window overlaps it, or a manifest is damaged.
+    """
+    found = None
+    for manifest in manifests(home):
+        if manifest.name == window.name:
+            found = manifest
+        elif manifest.has_part_of(window.low_ns, window.high_ns):
+            raise RequestError(
+                f"{home / manifest.name} has part of this window already: choose another --from and --to"
+            )
+    return found
 
-    @property
-    def name(self) -> str:
-        """The window's name in all three places."""
-        return f"{self.low_ns}-{self.high_ns}"
 
-    @property
-    def data(self) -> "Path":
-        """Where published rows are."""
-        return self.home / self.name
+def staged_at(home: "Path", window: Manifest) -> "Path":
+    """Return where the rows of *window* are written first."""
+    return home / "_staging" / window.name
 
-    @property
-    def staging(self) -> "Path":
-        """Where rows are written first."""
-        return self.home / "_staging" / self.name
 
-    @property
-    def manifest(self) -> "Path":
-        """The file that publishes."""
-        return self.home / "_manifests" / f"{self.name}.json"
+def publish(home: "Path", manifest: Manifest) -> None:
+    """Make the staged rows the archive's, for good once this returns."""
+    staging = staged_at(home, manifest)
+    written_whole(staging / _MANIFEST, json.dumps(asdict(manifest)))
+    flush_all(staging)
+    staging.rename(home / manifest.name)
+    flush(home)
 
-    def published(self) -> Manifest | None:
-        """Return the window's manifest, or None before it is published.
 
-        Raises:
-            JobError: another published window overlaps this one, or a manifest is damaged.
-        """
-        found = None
-        for manifest in manifests(self.home):
-            if (manifest.low_ns, manifest.high_ns) == (self.low_ns, self.high_ns):
-                found = manifest
-            elif manifest.has_part_of(self.low_ns, self.high_ns):
-                other = ArchiveWindow(self.home, manifest.low_ns, manifest.high_ns).manifest
-                raise RequestError(
-                    f"{other} has part of this window already: choose another --from and --to"
-                )
-        return found
-
-    def sweep(self) -> None:
-        """Remove what a killed run left of this window before it was published."""
-        for folder in (self.staging, self.data):
-            if folder.exists():
-                shutil.rmtree(folder)
-
-    def publish(self, manifest: Manifest) -> None:
-        """Make the staged rows the archive's, for good once this returns."""
-        for path in self.staging.rglob("*"):
-            flush(path)
-        self.staging.rename(self.data)
-        flush(self.home)
-        self.manifest.parent.mkdir(parents=True, exist_ok=True)
-        written_whole(self.manifest, json.dumps(asdict(manifest)))
-
-    def locked(self) -> "AbstractContextManager[None]":
-        """Keep other runs on this table's archive out. Raises JobError while another run is at work."""
-        return locked(
-            self.home, JobError(f"another run archives into {self.home}: wait for it")
-        )
+def archive_locked(home: "Path") -> "AbstractContextManager[None]":
+    """Keep other runs on a table's archive out. Raises JobError while another run is at work."""
+    return locked(home, JobError(f"another run archives into {home}: wait for it"))
 
 
 def manifests(home: "Path") -> list[Manifest]:
@@ -111,7 +85,7 @@ def manifests(home: "Path") -> list[Manifest]:
         JobError: a manifest is damaged.
     """
     found = []
-    for path in (home / "_manifests").glob("*.json"):
+    for path in home.glob(f"*/{_MANIFEST}"):
         try:
             found.append(Manifest(**json.loads(path.read_text())))
         except (ValueError, TypeError) as error:

@@ -20,7 +20,7 @@ from streamfrom.spark.fitting import MISFITS, as_sent, matched
 from streamfrom.spark.jobs.enqueue.identity import derived_id, with_due
 from streamfrom.spark.jobs.files import spark_path
 from streamfrom.spark.jobs.job import DUE, WINDOW, JobConfig, begun, check_rate, check_window
-from streamfrom.spark.jobs.manifest import ArchiveWindow, Manifest, manifests
+from streamfrom.spark.jobs.manifest import Manifest, archive_locked, manifests
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.reading import SHARD
 from streamfrom.spark.jobs.writing import counts_of, insert_frame
@@ -88,7 +88,7 @@ def run(
             " --from and --to"
         )
     # While the archive job still purges a window, what is put back would be purged with it.
-    with ArchiveWindow(home, 0, 0).locked():
+    with archive_locked(home):
         progress.enter("check")
         try:
             read, sent = _messages(spark, config, home, found, targets)
@@ -144,7 +144,7 @@ def _messages(
 
 def _whole(spark: "SparkSession", home: Path, manifest: Manifest) -> DataFrame:
     """Return the rows of a published window, all of them."""
-    data = ArchiveWindow(home, manifest.low_ns, manifest.high_ns).data
+    data = home / manifest.name
     try:
         rows = spark.read.parquet(spark_path(data)).drop(SHARD)
         count = rows.count()

@@ -131,10 +131,11 @@ def run(
             assert config.out is not None
             sink = FolderSink(config.out.resolve(), name)
         else:
-            sink = TableSink(into, checkpoint)
+            sink = TableSink(into)
         worker = Worker(
             function,
             sink,
+            checkpoint,
             {
                 shard: ClaimShard(config.endpoint, shard, config.table, columns)
                 for shard in shards

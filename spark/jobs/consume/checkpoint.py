@@ -33,16 +33,6 @@ class BatchOutcome:
     rows: int
     left: "tuple[tuple[str, int, str | None, Sequence[Id]], ...]" = ()
 
-    def json(self) -> str:
-        """Return what `outcome_of` reads."""
-        return json.dumps(asdict(self))
-
-
-def outcome_of(text: str) -> BatchOutcome:
-    """Return what `BatchOutcome.json` wrote."""
-    told = json.loads(text)
-    return BatchOutcome(told["read"], told["rows"], tuple(map(tuple, told["left"])))
-
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
@@ -89,16 +79,18 @@ class Checkpoint:
         return name
 
     def outcome(self, number: int) -> BatchOutcome | None:
-        """Return how batch *number* ended, if it is the last one that did."""
+        """Return how batch *number* ended, if it is the last one whose rows the sink has."""
         try:
             told = json.loads((self.home / "outcome.json").read_text())
         except FileNotFoundError:
             return None
-        return outcome_of(told["outcome"]) if told["batch"] == number else None
+        if told["batch"] != number:
+            return None
+        return BatchOutcome(told["read"], told["rows"], tuple(map(tuple, told["left"])))
 
     def keep(self, number: int, outcome: BatchOutcome) -> None:
         """Write down how batch *number* ended, for good once this returns."""
-        told = json.dumps({"batch": number, "outcome": outcome.json()})
+        told = json.dumps({"batch": number} | asdict(outcome))
         written_whole(self.home / "outcome.json", told)
 
     def locked(self) -> "AbstractContextManager[None]":

@@ -1,8 +1,8 @@
 """What happens to one batch: into the sink or back into the queue, and only then acknowledged.
 
-    read → work → (isolate) → publish → acknowledge → commit
+    read → work → (isolate) → keep the outcome → publish → acknowledge → commit
 
-Killed anywhere, Spark runs the same batch again: until it is published all of it, afterwards the acknowledging alone.
+Killed anywhere, Spark runs the same batch again: until the checkpoint has its outcome all of it, afterwards only what comes then.
 A message is acknowledged when the sink has what the function made of it. One that fails is the queue's again, which retries, parks and
 moves messages by its own settings.
 """
@@ -23,6 +23,7 @@ from streamfrom.spark.jobs.reading import SHARD
 
 
 if TYPE_CHECKING:
+    from streamfrom.spark.jobs.consume.checkpoint import Checkpoint
     from streamfrom.spark.jobs.consume.sinks import ResultSink
     from streamfrom.spark.jobs.progress import Progress
     from streamfrom.spark.source.claims import ClaimShard
@@ -41,6 +42,7 @@ class Worker:
 
     function: "Function"
     sink: "ResultSink"
+    checkpoint: "Checkpoint"
     shards: "dict[str, ClaimShard]"
     progress: "Progress"
     retry_s: float
@@ -76,11 +78,14 @@ class Worker:
         messages = batch.filter("time_acked IS NULL").persist()
         try:
             keys = messages.select(SHARD, "id", "epoch").toArrow()
-            outcome = self.sink.outcome(number)
+            outcome = self.checkpoint.outcome(number)
             if outcome is None and not len(keys):
                 return  # a stream begins with a batch of nothing where nothing is due
             if outcome is None:
                 outcome = self._worked(messages, number, keys)
+                self.progress.enter("publish")
+                self.checkpoint.keep(number, outcome)
+            self.sink.publish(number)
         finally:
             messages.unpersist()
         self.progress.enter("acknowledge")
@@ -109,7 +114,7 @@ class Worker:
                 return self._isolated(numbered, number, keys, error)
             finally:
                 numbered.unpersist()
-        return self._published(number, BatchOutcome(len(keys), rows))
+        return BatchOutcome(len(keys), rows)
 
     def _isolated(
         self, numbered: "DataFrame", number: int, keys: pa.Table, error: Exception
@@ -129,13 +134,7 @@ class Worker:
         for place, reason in failing.items():
             shard, epoch, ident = messages[place]
             left[shard, epoch, reason].append(ident)
-        outcome = BatchOutcome(len(keys), rows, tuple((*at, ids) for at, ids in left.items()))
-        return self._published(number, outcome)
-
-    def _published(self, number: int, outcome: BatchOutcome) -> BatchOutcome:
-        self.progress.enter("publish")
-        self.sink.publish(number, outcome)
-        return outcome
+        return BatchOutcome(len(keys), rows, tuple((*at, ids) for at, ids in left.items()))
 
     def _failing(
         self, numbered: "DataFrame", number: int, count: int, error: Exception

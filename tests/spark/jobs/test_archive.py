@@ -12,7 +12,6 @@ from streamfrom.spark.endpoint import Endpoint
 from streamfrom.spark.errors import JobError
 from streamfrom.spark.jobs import archive
 from streamfrom.spark.jobs.archive import ArchiveConfig
-from streamfrom.spark.jobs.manifest import ArchiveWindow
 from tests.fixtures.streams import message_table, rows as rows_of, run as execute
 from tests.spark.killed import Acting, on_both, run_killed
 
@@ -52,8 +51,8 @@ def archived(config):
     home = config.out / "commerce" / "my_message"
     return [
         i
-        for manifest in (home / "_manifests").glob("*.json")
-        for path in (home / manifest.stem).glob("*/*.parquet")
+        for manifest in home.glob("*/_manifest.json")
+        for path in manifest.parent.glob("*/*.parquet")
         for i in ds.dataset(str(path)).to_table(columns=["id"])["id"].to_pylist()
     ]
 
@@ -69,21 +68,21 @@ def test_what_is_archived_is_as_it_was_and_what_comes_late_stays(
     config = config_of(filled, tmp_path)
     rename = type(config.out).rename
 
-    def killed_before_manifest(path, target):
-        if path.suffix == ".draft":
+    def killed_before_the_last(path, target):
+        if path.suffix != ".draft":
             raise KeyboardInterrupt
         return rename(path, target)
 
-    # Rows under their final name, and no manifest yet.
+    # Rows and their manifest, but not under their final name.
     with monkeypatch.context() as patch:
-        patch.setattr(type(config.out), "rename", killed_before_manifest)
+        patch.setattr(type(config.out), "rename", killed_before_the_last)
         with pytest.raises(KeyboardInterrupt):
             archive.run(spark, config)
     assert archived(config) == []
     report = archive.run(spark, config)
     counts = {"archived": ROWS, "purged": ROWS, "gone_before": 0, "left": 0}
     assert report.counts == counts
-    data = ArchiveWindow(config.out / "commerce" / "my_message", LOW, HIGH).data
+    data = config.out / "commerce" / "my_message" / f"{LOW}-{HIGH}"
     assert report.wrote == (str(data),)
     table = ds.dataset(str(data), partitioning="hive").to_table(filter=ds.field("id") == 3)
     assert table["body"].to_pylist() == [b"\x00\xff\x27"]

@@ -1,25 +1,34 @@
-"""Publication: a window is there when its manifest is."""
+"""Publication: a window is there, whole and with its manifest, or not at all."""
 
 import pytest
 
 from streamfrom.spark.errors import JobError
-from streamfrom.spark.jobs.manifest import ArchiveWindow, Manifest
+from streamfrom.spark.jobs.manifest import (
+    Manifest,
+    archive_locked,
+    publish,
+    published,
+    staged_at,
+)
 
 
-def test_a_window_is_published_once_its_manifest_is_there(tmp_path):
-    window = ArchiveWindow(tmp_path, 5, 10)
-    window.staging.mkdir(parents=True)
-    assert window.published() is None
-    window.publish(Manifest(5, 10, 0, 0))
-    assert window.published() == Manifest(5, 10, 0, 0)
+def test_a_window_is_published_with_its_manifest(tmp_path):
+    window = Manifest(5, 10)
+    staged_at(tmp_path, window).mkdir(parents=True)
+    assert published(tmp_path, window) is None
+    publish(tmp_path, Manifest(5, 10, 7, 3))
+    assert published(tmp_path, window) == Manifest(5, 10, 7, 3)
     with pytest.raises(JobError, match="has part of this window"):
-        ArchiveWindow(tmp_path, 9, 12).published()
-    window.manifest.write_text("{")
+        published(tmp_path, Manifest(9, 12))
+    (tmp_path / "5-10" / "_manifest.json").write_text("{")
     with pytest.raises(JobError, match="damaged"):
-        window.published()
+        published(tmp_path, window)
 
 
 def test_two_runs_do_not_archive_at_once(tmp_path):
-    window = ArchiveWindow(tmp_path, 5, 10)
-    with window.locked(), pytest.raises(JobError, match="another run"), window.locked():
+    with (
+        archive_locked(tmp_path),
+        pytest.raises(JobError, match="another run"),
+        archive_locked(tmp_path),
+    ):
         pass

@@ -7,7 +7,7 @@ import pytest
 from streamfrom.spark.endpoint import Endpoint
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.archive import ArchiveConfig, run as archive
-from streamfrom.spark.jobs.manifest import ArchiveWindow, Manifest
+from streamfrom.spark.jobs.manifest import Manifest
 from streamfrom.spark.jobs.replay import ReplayConfig, last_of_each, run
 from tests.fixtures.streams import message_table, rows as rows_of, run as execute
 from tests.spark.killed import servers_on_mysql_with_kills
@@ -98,6 +98,6 @@ def test_what_was_archived_comes_back_as_new_messages(sharded_proxy, spark, tmp_
     assert (
         run(spark, dataclasses.replace(config, without=("made",))).counts["already_there"] == 60
     )
-    next(ArchiveWindow(home, LOW, LOW + 100).data.glob("*/*.parquet")).unlink()
+    next((home / f"{LOW}-{LOW + 100}").glob("*/*.parquet")).unlink()
     with pytest.raises(JobError, match="restore it"):
         run(spark, config)

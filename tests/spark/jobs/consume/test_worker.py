@@ -40,10 +40,14 @@ class Queue:
 
         return Shard()
 
-    # The sink.
+    # The checkpoint.
     def outcome(self, number):
         return self.outcomes.get(number)
 
+    def keep(self, number, outcome):
+        self.outcomes[number] = outcome
+
+    # The sink.
     def write(self, number, frame):
         rows = sorted(row.id for row in frame.collect())
         if self.failure:
@@ -51,9 +55,9 @@ class Queue:
         self.sunk[number] = rows
         return len(rows)
 
-    def publish(self, number, outcome):
+    def publish(self, number):
+        assert number in self.outcomes
         self.order.append("publish")
-        self.outcomes[number] = outcome
 
 
 @pytest.fixture
@@ -63,7 +67,7 @@ def queue():
 
 def worker_of(queue, function=kept, retry_s=30.0):
     shards = {name: queue.shard(name) for name in ("-80", "80-")}
-    return Worker(function, queue, shards, Progress(), retry_s)
+    return Worker(function, queue, queue, shards, Progress(), retry_s)
 
 
 def batch_of(spark, *rows):
