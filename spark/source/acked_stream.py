@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamfrom.spark.endpoint import clock_of, marked
 from streamfrom.spark.source.batch import StreamReader, TablePartition, told_apart, told_plainly
-from streamfrom.spark.source.offsets import feed_offset, feed_upto_ns
+from streamfrom.spark.source.offsets import by_shard, offset_of
 
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class AckedStreamReader(StreamReader):
 
     def initialOffset(self) -> dict[str, Any]:
         """Return the offset before every acknowledgement."""
-        return feed_offset(self.table, dict.fromkeys(self.shards, 0))
+        return offset_of("acked", self.table, upto_ns=dict.fromkeys(self.shards, 0))
 
     @told_plainly()
     def prepareForTriggerAvailableNow(self) -> None:
@@ -46,20 +46,19 @@ class AckedStreamReader(StreamReader):
             RequestError: the checkpoint is of another query.
             JobError: a shard cannot be reached.
         """
-        before = feed_upto_ns(start, self.table, self.shards)
+        before = self._upto_ns(start)
         share = -(-self.rows_of(limit) // len(self.shards))
         upto_ns = {
             shard: self._next_ns(shard, before.get(shard, 0), share) for shard in self.shards
         }
-        return feed_offset(self.table, upto_ns)
+        return offset_of("acked", self.table, upto_ns=upto_ns)
 
     @told_plainly()
     def partitions(
         self, start: "dict[str, Any]", end: "dict[str, Any]"
     ) -> "Sequence[TablePartition]":
         """Return what each shard acknowledged after *start*, up to and with *end*."""
-        low = feed_upto_ns(start, self.table, self.shards)
-        high = feed_upto_ns(end, self.table, self.shards)
+        low, high = self._upto_ns(start), self._upto_ns(end)
         return [
             TablePartition(
                 shard, "time_acked > %s AND time_acked <= %s", (low.get(shard, 0), upto)
@@ -67,6 +66,9 @@ class AckedStreamReader(StreamReader):
             for shard, upto in high.items()
             if upto > low.get(shard, 0)
         ]
+
+    def _upto_ns(self, told: "dict[str, Any]") -> dict[str, int]:
+        return by_shard(told, "acked", self.table, self.shards, "upto_ns")
 
     def _safe_ns(self, shard: str) -> int:
         with told_apart(self.options.endpoint, shard):

@@ -54,8 +54,11 @@ def parse_options(given: "Mapping[str, str]") -> Options:
             raise RequestError(f"option {name} is missing: .option({name!r}, …)")
     found = {}
     for name, text in told.items():
-        field, read = OPTIONS[name]
-        found[field] = read(name, text)
+        field, read, wanted = OPTIONS[name]
+        try:
+            found[field] = read(text.strip())
+        except ValueError:
+            raise RequestError(f"option {name} takes {wanted}, not {text!r}") from None
     secret = password(
         _ADDRESS[1],
         found.pop("password_env", ""),
@@ -64,58 +67,44 @@ def parse_options(given: "Mapping[str, str]") -> Options:
     return Options(parse_endpoint(found.pop("proxy"), secret, _ADDRESS), **found)
 
 
-def _text(_: str, text: str) -> str:
-    return text.strip()
-
-
-def _names(name: str, text: str) -> tuple[str, ...]:
+def _names(text: str) -> tuple[str, ...]:
     names = tuple(part.strip() for part in text.split(",") if part.strip())
     if text and not names:
-        raise RequestError(f"option {name} takes names of shards, not {text!r}")
+        raise ValueError(text)
     return names
 
 
-def _one_of(*words: str) -> "Callable[[str, str], str]":
-    def read(name: str, text: str) -> str:
-        if text not in words:
-            raise RequestError(f"option {name} takes {' or '.join(words)}, not {text!r}")
-        return text
-
-    return read
-
-
-def _whole(name: str, text: str) -> int:
-    if not text.strip().isdecimal() or int(text) < 1:
-        raise RequestError(f"option {name} takes a whole number from 1 on, not {text!r}")
+def _whole(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise ValueError(text)
     return int(text)
 
 
-def _seconds(at_least_s: float) -> "Callable[[str, str], float]":
-    def read(name: str, text: str) -> float:
-        try:
-            seconds = float(text)
-        except ValueError:
-            seconds = float("nan")
-        if not at_least_s <= seconds < 10**9:
-            raise RequestError(
-                f"option {name} takes seconds from {at_least_s:g} on, not {text!r}"
-            )
-        return seconds
+def _at_least(least: float) -> "Callable[[str], float]":
+    def read(text: str) -> float:
+        if not least <= float(text) < 10**9:
+            raise ValueError(text)
+        return float(text)
 
     return read
 
 
-OPTIONS: "Final[dict[str, tuple[str, Callable[[str, str], Any]]]]" = {
-    "proxy": ("proxy", _text),
-    "table": ("table", _text),
-    "password_env": ("password_env", _text),
-    "shards": ("shards", _names),
-    "where": ("where", _text),
-    "partitionsPerShard": ("partitions_per_shard", _whole),
-    "feed": ("feed", _one_of("queue", "acked")),
-    "maxRowsPerBatch": ("max_rows_per_batch", _whole),
-    "leaseSeconds": ("lease_s", _seconds(1)),
-    "lagSeconds": ("lag_s", _seconds(0)),
-    "acknowledge": ("acknowledge", _one_of("commit", "never")),
+def _one_of(*words: str) -> "Callable[[str], str]":
+    return lambda text: words[words.index(text)]
+
+
+_WHOLE: Final = "a whole number from 1 on"
+OPTIONS: "Final[dict[str, tuple[str, Callable[[str], Any], str]]]" = {
+    "proxy": ("proxy", str, ""),
+    "table": ("table", str, ""),
+    "password_env": ("password_env", str, ""),
+    "shards": ("shards", _names, "names of shards"),
+    "where": ("where", str, ""),
+    "partitionsPerShard": ("partitions_per_shard", _whole, _WHOLE),
+    "feed": ("feed", _one_of("queue", "acked"), "queue or acked"),
+    "maxRowsPerBatch": ("max_rows_per_batch", _whole, _WHOLE),
+    "leaseSeconds": ("lease_s", _at_least(1), "seconds from 1 on"),
+    "lagSeconds": ("lag_s", _at_least(0), "seconds from 0 on"),
+    "acknowledge": ("acknowledge", _one_of("commit", "never"), "commit or never"),
 }
-"""Each option by the name that users write, with its field and what reads it. Spark takes names in any case."""
+"""Each option by the name that users write: its field, what reads it, and what it takes. Spark takes names in any case."""

@@ -21,7 +21,7 @@ from streamfrom.spark.errors import JobError
 from streamfrom.spark.jobs.reading import SHARD
 from streamfrom.spark.source.batch import StreamReader, TablePartition, told_plainly
 from streamfrom.spark.source.claims import ClaimShard, LeaseRenewer
-from streamfrom.spark.source.offsets import Claims, Id, QueueOffset, queue_offset
+from streamfrom.spark.source.offsets import Claims, Id, by_shard, offset_of
 
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class QueueReader(StreamReader):
 
     def initialOffset(self) -> dict[str, Any]:
         """Return the offset before the first batch."""
-        return QueueOffset(self.table).json()
+        return offset_of("queue", self.table, sequence=0, claims={})
 
     @told_plainly()
     def prepareForTriggerAvailableNow(self) -> None:
@@ -82,14 +82,14 @@ class QueueReader(StreamReader):
             RequestError: the checkpoint is of another query.
             JobError: a shard cannot be reached, and no other has messages; or the batch before could not be acknowledged.
         """
-        before = self._offset(start)
+        sequence, before = self._read(start)
         self._settle()
         claims: Claims = {}
         try:
-            claims = self._claim(before.sequence, self.rows_of(limit))
+            claims = self._claim(sequence, self.rows_of(limit))
         finally:
             # Not before the claim: servers would do both at once, and this can wait.
-            self._ack(before)
+            self._ack(sequence, before)
             if not claims:
                 self._settle()  # there may be no other time
         if not claims:
@@ -98,7 +98,7 @@ class QueueReader(StreamReader):
                 time.sleep(IDLE_S)
             return start
         self._renewer().hold(claims)
-        return QueueOffset(self.table, before.sequence + 1, claims).json()
+        return offset_of("queue", self.table, sequence=sequence + 1, claims=claims)
 
     def _claim(self, turn: int, room: int) -> "Claims":
         """Claim at most *room*; each shard has an equal share, and takes over what others left of theirs."""
@@ -146,15 +146,15 @@ class QueueReader(StreamReader):
         self, start: "dict[str, Any]", end: "dict[str, Any]"
     ) -> "Sequence[TablePartition]":
         """Return the parts of the batch that ends at *end*, which may run again after a failure."""
-        self._ack(self._offset(start))
-        offset = self._offset(end)
+        self._ack(*self._read(start))
+        _, claims = self._read(end)
         renewer = self._renewer()
-        if not renewer.holds(offset.claims):
+        if not renewer.holds(claims):
             # From before this process: the lease may be over, and is ours again if no other consumer took them.
-            renewer.hold(offset.claims)
+            renewer.hold(claims)
             renewer.renew_all()
         found = []
-        for name, by_epoch in offset.claims.items():
+        for name, by_epoch in claims.items():
             ids = [ident for some in by_epoch.values() for ident in some]
             for low in range(0, len(ids), PART_ROWS):
                 condition, values = self._shard(name).where_ids(ids[low : low + PART_ROWS])
@@ -174,7 +174,7 @@ class QueueReader(StreamReader):
     @told_plainly()
     def commit(self, end: "dict[str, Any]") -> None:
         """Begin to acknowledge the batch that ended at *end*, if that did not happen yet."""
-        self._ack(self._offset(end))
+        self._ack(*self._read(end))
 
     def stop(self) -> None:
         """Hold nothing any more. What a batch had that did not end is read again after a restart."""
@@ -185,18 +185,18 @@ class QueueReader(StreamReader):
         for shard in self.opened.values():
             shard.close()
 
-    def _ack(self, offset: QueueOffset) -> None:
-        """Begin to acknowledge the batch that ended at *offset*, unless that was begun before; `_settle` waits for it.
+    def _ack(self, sequence: int, claims: "Claims") -> None:
+        """Begin to acknowledge the batch with the number *sequence*, unless that was begun before; `_settle` waits for it.
 
         The connection is the one that claims, so nothing may be claimed meanwhile.
         """
-        if offset.sequence <= self.acked:
+        if sequence <= self.acked:
             return
         self._settle()
         if self.acker is None:
             self.acker = ThreadPoolExecutor(1)
-        self.acked = offset.sequence
-        self.acking = self.acker.submit(self._acknowledge, offset.claims)
+        self.acked = sequence
+        self.acking = self.acker.submit(self._acknowledge, claims)
 
     def _acknowledge(self, claims: "Claims") -> None:
         if self.options.acknowledge == "commit":
@@ -220,8 +220,13 @@ class QueueReader(StreamReader):
                 self.acked -= 1
                 raise
 
-    def _offset(self, told: "dict[str, Any]") -> QueueOffset:
-        return queue_offset(told, self.table, self.shards)
+    def _read(self, told: "dict[str, Any]") -> "tuple[int, Claims]":
+        """Return an offset's number and claims; JSON has made texts of the epochs."""
+        claims = by_shard(told, "queue", self.table, self.shards, "claims")
+        return told["sequence"], {
+            shard: {int(epoch): ids for epoch, ids in by_epoch.items()}
+            for shard, by_epoch in claims.items()
+        }
 
     def _open(self, name: str) -> ClaimShard:
         return ClaimShard(self.options.endpoint, name, self.options.table, self.columns)

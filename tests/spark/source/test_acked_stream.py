@@ -8,7 +8,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 from streamfrom.spark.endpoint import Endpoint
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.source.acked_stream import AckedStreamReader
-from streamfrom.spark.source.offsets import QueueOffset, feed_offset
+from streamfrom.spark.source.offsets import offset_of
 from streamfrom.spark.source.options import Options
 from streamfrom.spark.table_schema import fields_of
 from tests.fixtures.streams import message_table, run as execute
@@ -21,7 +21,7 @@ def reader():
 
 def test_a_batch_is_what_lies_between_two_offsets(reader):
     start = reader.initialOffset()
-    end = feed_offset("ks.t", {"a": 5, "b": 0})
+    end = offset_of("acked", "ks.t", upto_ns={"a": 5, "b": 0})
     (part,) = reader.partitions(start, end)
     assert (part.shard, part.values) == ("a", (0, 5))
     assert reader.partitions(end, end) == []
@@ -29,7 +29,7 @@ def test_a_batch_is_what_lies_between_two_offsets(reader):
 
 def test_a_checkpoint_of_the_queue_is_refused(reader):
     with pytest.raises(RequestError, match=r"this one reads ks.t with feed=acked"):
-        reader.partitions(QueueOffset("ks.t").json(), reader.initialOffset())
+        reader.partitions(offset_of("queue", "ks.t", claims={}), reader.initialOffset())
 
 
 @pytest.mark.spark
