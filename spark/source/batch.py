@@ -32,16 +32,14 @@ if TYPE_CHECKING:
 
 # What the driver takes for a failure of the server: a value of another type or no geometry, a number too large, a trigger's SIGNAL,
 # a text that is no JSON, and a CHECK that does not hold, in MySQL and in MariaDB, whose JSON is such a CHECK.
-_WRONG_VALUES: Final = ((1292,), (1366,), (1416,), (1644,), (1690,), (3140,), (3819,), (4025,))
-
+_WRONG_VALUES: Final = frozenset({1292, 1366, 1416, 1644, 1690, 3140, 3819, 4025})
+_VALUE_ERRORS: Final = (pymysql.err.DataError, pymysql.err.IntegrityError)
 # What no waiting helps: rights that a user lacks, and what the proxy does not support.
-_REFUSED: Final = ((1044,), (1142,), (1227,), (1235,))
-
+_REFUSED: Final = frozenset({1044, 1142, 1227, 1235})
 # The numbers of what a client finds by itself, such as a connection that is lost.
 _CLIENTS_OWN: Final = range(2000, 3000)
-
 # A column or the table that was there when it was loaded.
-_GONE: Final = ((1054,), (1146,))
+_GONE: Final = frozenset({1054, 1146})
 
 
 # Spark's own switch, which a worker looks at when it reports what ended it, and with that it ends.
@@ -76,30 +74,21 @@ def told_apart(endpoint: "Endpoint", shard: str) -> "Iterator[None]":
     try:
         yield
     except pymysql.err.MySQLError as error:
-        if _refuses_a_value(error):
-            raise JobError(
-                f"{endpoint.keyspace!r} refuses a row: {error}; correct the data, then run it again: what is"
-                " written stays as it is"
-            ) from error
-        if error.args[:1] in _GONE:
-            raise JobError(
-                f"{endpoint.keyspace!r} has changed: {error}; load the table again"
-            ) from error
-        if error.args[:1] in _REFUSED:
-            raise JobError(
-                f"{endpoint.keyspace!r} refuses that: {error}; ask the operator of the proxy for it"
-            ) from error
-        raise JobError(
-            f"the proxy at {endpoint.host}:{endpoint.port} or shard {shard} of"
-            f" {endpoint.keyspace!r} broke off: {error}; run it again when it is back"
-        ) from error
-
-
-def _refuses_a_value(error: pymysql.err.MySQLError) -> bool:
-    is_about_data = isinstance(error, pymysql.err.DataError | pymysql.err.IntegrityError)
-    # The driver itself refuses an infinity, without a number.
-    is_unsent = isinstance(error, pymysql.err.ProgrammingError) and len(error.args) == 1
-    return is_about_data or is_unsent or error.args[:1] in _WRONG_VALUES
+        code, keyspace = error.args[0], repr(endpoint.keyspace)
+        # The driver itself refuses an infinity, without a number.
+        is_unsent = isinstance(error, pymysql.err.ProgrammingError) and len(error.args) == 1
+        if is_unsent or code in _WRONG_VALUES or isinstance(error, _VALUE_ERRORS):
+            told = f"{keyspace} refuses a row: {error}; correct the data, then run it again: what is written stays as it is"
+        elif code in _GONE:
+            told = f"{keyspace} has changed: {error}; load the table again"
+        elif code in _REFUSED:
+            told = f"{keyspace} refuses that: {error}; ask the operator of the proxy for it"
+        else:
+            told = (
+                f"the proxy at {endpoint.host}:{endpoint.port} or shard {shard} of {keyspace} broke off: {error}; run it"
+                " again when it is back"
+            )
+        raise JobError(told) from error
 
 
 class PartReader:

@@ -148,7 +148,7 @@ def test_a_proxy_that_dies_is_told_with_a_cure_and_the_next_run_ends_it(
 ):
     proxy = filled
     for fatal in ("stage", "verify"):
-        with pytest.raises(JobError, match=r"cannot be reached.*run it again") as told:
+        with pytest.raises(JobError, match=r"cannot be reached.*start it") as told:
             archive.run(spark, config_of(proxy, tmp_path), Acting(fatal, proxy.kill))
         assert "\n" not in str(told.value)
         proxy = start_proxy(configuration)
