@@ -213,26 +213,19 @@ def changed(connection: Any, sql: str, values: "Sequence[Any]") -> int:
 
 
 def shards_of(endpoint: Endpoint) -> list[str]:
-    """Return the names of the keyspace's shards, in order."""
-    told = [text_of(row[0]).rpartition("/") for row in endpoint.ask("SHOW VITESS_SHARDS")]
-    return [shard for keyspace, _, shard in told if keyspace == endpoint.keyspace]
-
-
-def chosen_shards(endpoint: Endpoint, wanted: "Sequence[str] | None" = None) -> tuple[str, ...]:
-    """Return the *wanted* shards in the keyspace's order; all for None.
+    """Return the names of the keyspace's shards, in order.
 
     Raises:
-        RequestError: one does not exist, or there are none.
+        RequestError: it is a database that the proxy has in addition to keyspaces.
     """
-    known = shards_of(endpoint)
-    asked = known if wanted is None else wanted
-    wrong = [shard for shard in asked if shard not in known]
-    if wrong or not asked:
-        missing = ", ".join(map(repr, wrong)) or "to read among those asked for"
+    told = [text_of(row[0]).rpartition("/") for row in endpoint.ask("SHOW VITESS_SHARDS")]
+    found = [shard for keyspace, _, shard in told if keyspace == endpoint.keyspace]
+    if not found:
+        known = sorted({keyspace for keyspace, _, _ in told})
         raise RequestError(
-            f"{endpoint.keyspace} has no shard {missing}; it has {', '.join(known) or 'none'}"
+            f"{endpoint.keyspace!r} is no keyspace with message tables; there are {', '.join(known)}"
         )
-    return tuple(shard for shard in known if shard in asked)
+    return found
 
 
 def clock_of(endpoint: Endpoint, shard: str) -> int:

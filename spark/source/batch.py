@@ -94,8 +94,11 @@ def told_apart(endpoint: "Endpoint", shard: str) -> "Iterator[None]":
 class PartReader:
     """What readers have in common: the parts that they plan are read on executors."""
 
-    def __init__(self, options: "Options", fields: "Sequence[Field]") -> None:
+    def __init__(
+        self, options: "Options", shards: "tuple[str, ...]", fields: "Sequence[Field]"
+    ) -> None:
         self.options = options
+        self.shards = shards
         self.fields = fields
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
@@ -115,12 +118,10 @@ class PartReader:
 class StreamReader(PartReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """What streams have in common: a checkpoint that belongs to one table, and how much a batch takes."""
 
-    def __init__(
-        self, options: "Options", shards: "tuple[str, ...]", fields: "Sequence[Field]"
-    ) -> None:
-        super().__init__(options, fields)
-        self.shards = shards
-        self.table = f"{options.endpoint.keyspace}.{options.table}"
+    @property
+    def table(self) -> str:
+        """The table with its keyspace."""
+        return f"{self.options.endpoint.keyspace}.{self.options.table}"
 
     def getDefaultReadLimit(self) -> "ReadLimit":
         """Return how much a batch takes."""
@@ -143,13 +144,12 @@ class BatchReader(PartReader, DataSourceReader):
         Raises:
             RequestError: a shard does not take the condition that is asked for.
         """
-        shards = self.options.chosen_shards()
         condition = ""
         if self.options.where:
             condition = _enclosed(self.options.where).replace("%", "%%")
-            self._check(shards[0])
+            self._check(self.shards[0])
         found = []
-        for shard in shards:
+        for shard in self.shards:
             for bounds in self._ranges(shard):
                 whole = " AND ".join(text for text in (condition, bounds) if text)
                 found.append(TablePartition(shard, whole))

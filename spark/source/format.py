@@ -51,7 +51,7 @@ class MessageSource(DataSource):
     """
 
     # What `schema` found goes with the source to where its reader is made, so that servers are asked once.
-    _known: "tuple[Field, ...]" = ()
+    _known: "tuple[tuple[str, ...], tuple[Field, ...]] | None" = None
 
     @classmethod
     def name(cls) -> str:
@@ -65,16 +65,14 @@ class MessageSource(DataSource):
         Raises:
             RequestError: an option is wrong, or the table cannot be read so.
         """
-        self._known = self._fields()
-        return ddl_of(self._known)
+        return ddl_of(self._table()[1])
 
     @told_plainly()
     def reader(self, schema: "StructType") -> BatchReader:
         """Return what `spark.read` runs."""
         keep_loaded()
-        return BatchReader(
-            parse_options(self.options), asked_for(self._known or self._fields(), schema)
-        )
+        shards, fields = self._table()
+        return BatchReader(parse_options(self.options), shards, asked_for(fields, schema))
 
     def streamReader(
         self, schema: "StructType"
@@ -89,7 +87,7 @@ class MessageSource(DataSource):
         options = parse_options(self.options)
         if options.where:
             raise RequestError("option where is for spark.read: filter the stream's DataFrame")
-        shards, fields = options.chosen_shards(), self._fields()
+        shards, fields = self._table()
         if options.feed == "acked":
             return AckedStreamReader(options, shards, asked_for(fields, schema))
         columns = {field.column: field.mysql_type for field in fields}
@@ -107,10 +105,14 @@ class MessageSource(DataSource):
         """Return what `df.writeStream` runs."""
         return StreamWriter(plan_of(parse_options(self.options), schema, overwrite=overwrite))
 
-    def _fields(self) -> "tuple[Field, ...]":
-        keep_loaded()
-        options = parse_options(self.options)
-        return fields_of(options.endpoint, options.chosen_shards(), options.table)
+    def _table(self) -> "tuple[tuple[str, ...], tuple[Field, ...]]":
+        """Return the shards to read, and the columns that the table has on them."""
+        if self._known is None:
+            keep_loaded()
+            options = parse_options(self.options)
+            shards = options.chosen_shards()
+            self._known = shards, fields_of(options.endpoint, shards, options.table)
+        return self._known
 
 
 def register(spark: "SparkSession") -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from streamfrom.spark.endpoint import Endpoint, chosen_shards, parse_endpoint, password
+from streamfrom.spark.endpoint import Endpoint, parse_endpoint, password, shards_of
 from streamfrom.spark.errors import RequestError
 
 
@@ -34,7 +34,12 @@ class Options:
         Raises:
             RequestError: one that was chosen does not exist.
         """
-        return chosen_shards(self.endpoint, self.shards or None)
+        known, keyspace = shards_of(self.endpoint), self.endpoint.keyspace
+        if wrong := [shard for shard in self.shards if shard not in known]:
+            raise RequestError(
+                f"{keyspace} has no shard {', '.join(map(repr, wrong))}; it has {', '.join(known)}"
+            )
+        return tuple(shard for shard in known if shard in (self.shards or known))
 
 
 def parse_options(given: "Mapping[str, str]") -> Options:

@@ -8,8 +8,8 @@ import pytest
 from streamfrom.spark.endpoint import (
     NOW_US,
     Endpoint,
-    chosen_shards,
     parse_endpoint,
+    shards_of,
     url_of,
 )
 from streamfrom.spark.errors import JobError, RequestError
@@ -47,14 +47,12 @@ def test_a_proxy_that_is_not_there_is_named():
         parse_endpoint("mysql://u@127.0.0.1:1/ks").connect()
 
 
-def test_shards_are_told_in_order_and_wrong_ones_are_named(monkeypatch):
-    monkeypatch.setattr("streamfrom.spark.endpoint.shards_of", lambda _: ["-80", "80-"])
-    at = Endpoint("db", 3306, "app", "commerce")
-    assert chosen_shards(at) == ("-80", "80-")
-    assert chosen_shards(at, ["80-", "-80"]) == ("-80", "80-")
-    for wanted, said in ((["-40"], "no shard '-40'; it has -80, 80-"), ([], "among those")):
-        with pytest.raises(RequestError, match=said):
-            chosen_shards(at, wanted)
+def test_shards_are_told_in_order_and_a_database_without_any_is_named(monkeypatch):
+    told = [(b"commerce/-80",), ("commerce/80-",), ("other/0",)]
+    monkeypatch.setattr(Endpoint, "ask", lambda *_: told)
+    assert shards_of(Endpoint("db", 3306, "app", "commerce")) == ["-80", "80-"]
+    with pytest.raises(RequestError, match="there are commerce, other"):
+        shards_of(Endpoint("db", 3306, "app", "information_schema"))
 
 
 @cases(module=str, sessions=ast.literal_eval)

@@ -24,6 +24,15 @@ def test_defaults_and_names_in_any_case():
     assert parse_options(GIVEN | {"WHERE": " id > 5 "}).where == "id > 5"
 
 
+def test_chosen_shards_come_in_the_keyspaces_order(monkeypatch):
+    monkeypatch.setattr("streamfrom.spark.source.options.shards_of", lambda _: ["-80", "80-"])
+    at = Endpoint("db", 3306, "app", "commerce")
+    for wanted in ((), ("80-", "-80")):
+        assert Options(at, "t", wanted).chosen_shards() == ("-80", "80-")
+    with pytest.raises(RequestError, match="no shard '-40'; it has -80, 80-"):
+        Options(at, "t", ("-40",)).chosen_shards()
+
+
 def test_the_password_comes_from_the_environment_and_is_not_shown(monkeypatch):
     monkeypatch.setenv("MY_PASSWORD", "geheim")
     found = parse_options(GIVEN | {"password_env": "MY_PASSWORD"})
