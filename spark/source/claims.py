@@ -9,7 +9,7 @@ import re
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,7 +33,7 @@ _DUE: Final = "time_acked IS NULL AND (time_next IS NULL OR time_next <= %s)"
 
 
 class ClaimShard:
-    """One shard's queue over a connection of its own, which is opened again when it broke."""
+    """One shard's queue over a connection of its own, which threads use in turn, and which is opened again when it broke."""
 
     def __init__(
         self, endpoint: "Endpoint", name: str, table: str, columns: "Mapping[str, str]"
@@ -46,6 +46,7 @@ class ClaimShard:
         self._error_type = columns.get("last_error")
         self._is_whole = "int" in self._id_type
         self._connection: Any = None
+        self._in_use = threading.Lock()
 
     def count_due(self) -> int:
         """Return how many messages are due."""
@@ -124,7 +125,7 @@ class ClaimShard:
 
     @contextmanager
     def _session(self) -> "Iterator[None]":
-        with told_apart(self._endpoint, self.name):
+        with self._in_use, told_apart(self._endpoint, self.name):
             if self._connection is None or not self._connection.open:
                 self._connection = self._endpoint.connect(self.name, setting=_SESSION)
             try:
@@ -206,15 +207,13 @@ class ClaimShard:
 class LeaseRenewer:
     """Renews the leases of the claims it holds, from a thread of its own."""
 
-    def __init__(self, open_shard: "Callable[[str], ClaimShard]", lease_s: float) -> None:
-        self._open_shard = open_shard
+    def __init__(self, shard_of: "Callable[[str], ClaimShard]", lease_s: float) -> None:
+        self._shard_of = shard_of
         self._lease_s = lease_s
-        self._shards: dict[str, ClaimShard] = {}
         self._held: tuple[Claims, ...] = ()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
         self._changing = threading.Lock()
-        self._renewing = threading.Lock()
 
     def hold(self, claims: "Claims") -> None:
         """Renew *claims* from now on."""
@@ -239,20 +238,12 @@ class LeaseRenewer:
         self._stopped.set()
         if self._thread is not None:
             self._thread.join()
-        for shard in self._shards.values():
-            shard.close()
 
     def renew_all(self) -> None:
         """Renew all leases once; a shard that cannot be reached is tried again the next time."""
-        with self._renewing:
-            for name, claims in [pair for held in self._held for pair in held.items()]:
-                shard = self._shards.get(name)
-                if shard is None:
-                    shard = self._shards[name] = self._open_shard(name)
-                try:
-                    shard.renew(claims, self._lease_s)
-                except JobError:
-                    continue
+        for name, claims in [pair for held in self._held for pair in held.items()]:
+            with suppress(JobError):
+                self._shard_of(name).renew(claims, self._lease_s)
 
     def _run(self) -> None:
         while not self._stopped.wait(self._lease_s / BEATS):

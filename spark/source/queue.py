@@ -186,10 +186,7 @@ class QueueReader(StreamReader):
             shard.close()
 
     def _ack(self, sequence: int, claims: "Claims") -> None:
-        """Begin to acknowledge the batch with the number *sequence*, unless that was begun before; `_settle` waits for it.
-
-        The connection is the one that claims, so nothing may be claimed meanwhile.
-        """
+        """Begin to acknowledge the batch with the number *sequence*, unless that was begun before; `_settle` waits for it."""
         if sequence <= self.acked:
             return
         self._settle()
@@ -228,18 +225,15 @@ class QueueReader(StreamReader):
             for shard, by_epoch in claims.items()
         }
 
-    def _open(self, name: str) -> ClaimShard:
-        return ClaimShard(self.options.endpoint, name, self.options.table, self.columns)
-
     def _shard(self, name: str) -> ClaimShard:
         if name not in self.opened:
-            # Another thread may be here too.
-            self.opened.setdefault(name, self._open(name))
+            new = ClaimShard(self.options.endpoint, name, self.options.table, self.columns)
+            self.opened.setdefault(name, new)  # another thread may be here too
         return self.opened[name]
 
     def _renewer(self) -> LeaseRenewer:
         if self.renewer is None:
-            self.renewer = LeaseRenewer(self._open, self.options.lease_s)
+            self.renewer = LeaseRenewer(self._shard, self.options.lease_s)
         return self.renewer
 
 

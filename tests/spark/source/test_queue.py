@@ -58,7 +58,8 @@ def reader_of(monkeypatch):
     def reader_of(shards, acknowledge="commit"):
         options = Options(Endpoint("h", 1, "u", "ks"), "t", acknowledge=acknowledge)
         reader = QueueReader(options, tuple(shards.left), (), {"id": "int"})
-        monkeypatch.setattr(reader, "_open", shards.open)
+        opened = lambda _endpoint, name, *_: shards.open(name)  # noqa: E731
+        monkeypatch.setattr("streamfrom.spark.source.queue.ClaimShard", opened)
         readers.append(reader)
         return reader
 
