@@ -14,13 +14,7 @@ from pyspark.sql import DataFrame, SparkSession, functions as F
 from streamfrom.spark.endpoint import quoted, shards_of
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.fitting import MISFITS, as_sent, matched
-from streamfrom.spark.jobs.enqueue.identity import (
-    clashes,
-    derived_id,
-    one_each,
-    with_content,
-    with_due,
-)
+from streamfrom.spark.jobs.enqueue.identity import clashes, derived_id, with_due
 from streamfrom.spark.jobs.job import DUE, JobConfig, begun, check_rate
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.writing import counts_of, insert_frame
@@ -102,8 +96,8 @@ def run(
     progress.enter("check")
     try:
         sent = _checked(_read(spark, config), config, targets)
-        rows = with_content(sent.drop(MISFITS))
-        read = rows.count()
+        rows = sent.drop(MISFITS).distinct()
+        read = sent.count()
     except SPARK_ERRORS as error:
         raise RequestError(
             f"cannot read the input: {reason_of(error)}; nothing was written"
@@ -114,7 +108,7 @@ def run(
             f"rows that differ have the same id, such as {', '.join(differing)}: give each its own"
             " (--id-column), or name columns that distinguish them (--key); nothing was written"
         )
-    messages = with_due(one_each(rows), config.start_ns, config.rate_per_s)
+    messages = with_due(rows, config.start_ns, config.rate_per_s)
     progress.enter("write")
     written, inserted = insert_frame(messages, endpoint, table, read)
     sent.unpersist()

@@ -6,15 +6,10 @@ the same start, the same times.
 
 import time
 from collections.abc import Sequence
-from typing import Final
 
 from pyspark.sql import Column, DataFrame, functions as F
 
-from streamfrom.spark.endpoint import quoted
 from streamfrom.spark.jobs.checksum import row_hash
-
-
-_CONTENT: Final = "streamfrom_content"
 
 
 def derived_id(columns: "Sequence[Column]", *, is_integer: bool) -> "Column":
@@ -29,23 +24,9 @@ def derived_id(columns: "Sequence[Column]", *, is_integer: bool) -> "Column":
     return F.sha2(F.to_json(F.array(*texts)), 256)
 
 
-def with_content(frame: "DataFrame") -> "DataFrame":
-    """Add a hash of all that a row holds but its id."""
-    others = [F.col(quoted(name)) for name in frame.columns if name != "id"]
-    return frame.withColumn(_CONTENT, row_hash(others) if others else F.lit(0))
-
-
 def clashes(frame: "DataFrame") -> "DataFrame":
-    """Return the ids under which *frame* (see `with_content`) has rows that differ."""
-    counted = frame.groupBy("id").agg(
-        F.min(_CONTENT).alias("low"), F.max(_CONTENT).alias("high")
-    )
-    return counted.filter(F.col("low") != F.col("high")).select("id")
-
-
-def one_each(frame: "DataFrame") -> "DataFrame":
-    """Return *frame* (see `with_content`) with each id once, and without the hash."""
-    return frame.dropDuplicates(["id"]).drop(_CONTENT)
+    """Return the ids that rows of *frame*, all of them different, have in common."""
+    return frame.groupBy("id").count().filter("count > 1").select("id")
 
 
 def with_due(frame: "DataFrame", start_ns: int | None, rate_per_s: float | None) -> "DataFrame":
