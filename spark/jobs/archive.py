@@ -17,7 +17,7 @@ from streamfrom.spark.endpoint import IN_UTC, marked, quoted, shards_of
 from streamfrom.spark.errors import JobError
 from streamfrom.spark.jobs.checksum import Checksum, checksums, total
 from streamfrom.spark.jobs.files import spark_path
-from streamfrom.spark.jobs.job import WINDOW, JobConfig, begun, broken_off, check_window
+from streamfrom.spark.jobs.job import WINDOW, JobConfig, begun, broken_off
 from streamfrom.spark.jobs.manifest import (
     Manifest,
     archive_locked,
@@ -55,10 +55,6 @@ class ArchiveConfig(JobConfig):
     out: Path
     low_ns: int
     high_ns: int
-
-    def __post_init__(self) -> None:
-        """Raise RequestError if the window is empty."""
-        check_window(self.low_ns, self.high_ns)
 
 
 CONFIG: Final = ArchiveConfig

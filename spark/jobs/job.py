@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING, Field, dataclass, fields
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 from pathlib import Path
 from typing import (
@@ -41,11 +41,21 @@ class JobConfig:
     OPTIONS: a line for each option: the field, the flag, the metavar, the help. A line that begins with | excludes the one
         above; an option without a metavar says true for a bool, else None; one with … may be given again; fields
         that end in _ns take a date or time. An option is required if its field has no default.
+    LEAST: of numbers the field, the flag, and the least that it takes.
     """
 
     OPTIONS: ClassVar[str] = ""
+    LEAST: "ClassVar[tuple[tuple[str, str, float], ...]]" = ()
     endpoint: "Endpoint"
     table: str
+
+    def __post_init__(self) -> None:
+        """Raise RequestError if a number is less than `LEAST` says, or the window of `WINDOW` is empty."""
+        for name, flag, least in self.LEAST:
+            value = getattr(self, name)
+            if value is not None and not least <= value < _MOST:
+                raise RequestError(f"{flag} takes a number from {least:g} on")
+        check_window(getattr(self, "low_ns", None), getattr(self, "high_ns", None))
 
     @property
     def name(self) -> str:
@@ -63,6 +73,7 @@ class JobConfig:
 
 
 _KINDS: Final = frozenset({int, float, Path})
+_MOST: Final = 10**9
 
 
 class Job(Protocol):
@@ -128,8 +139,7 @@ def nanoseconds(text: str) -> int:
         ) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    span = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    found = (span.days * 86400 + span.seconds) * 10**9 + span.microseconds * 1000
+    found = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
     if abs(found) >= 1 << 63:
         raise argparse.ArgumentTypeError(f"a time between 1678 and 2262, not {text!r}")
     return found
@@ -144,6 +154,7 @@ DUE: Final = """
   start_ns    --start T  when the first is due
   rate_per_s  --rate N   how many become due each second, from T on
 """
+LEAST_RATE: Final = (("rate_per_s", "--rate", 1e-6),)
 _OPTION: Final = re.compile(r"([ |]) (\w+) +(\S+)(?: (\S+))? {2,}(.+)")
 
 
@@ -189,12 +200,6 @@ def _taken(field: "Field[Any]", metavar: str | None) -> dict[str, Any]:
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name for part in text.split(",") if (name := part.strip()))
-
-
-def check_rate(per_s: float | None) -> None:
-    """Raise RequestError unless messages can become due at this rate."""
-    if per_s is not None and not per_s > 0:
-        raise RequestError("--rate takes a number of messages above 0")
 
 
 def check_window(low_ns: int | None, high_ns: int | None) -> None:

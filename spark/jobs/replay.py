@@ -19,7 +19,7 @@ from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.fitting import MISFITS, as_sent, matched
 from streamfrom.spark.jobs.enqueue.identity import derived_id, with_due
 from streamfrom.spark.jobs.files import spark_path
-from streamfrom.spark.jobs.job import DUE, WINDOW, JobConfig, begun, check_rate, check_window
+from streamfrom.spark.jobs.job import DUE, LEAST_RATE, WINDOW, JobConfig, begun
 from streamfrom.spark.jobs.manifest import Manifest, archive_locked, manifests
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.reading import SHARD
@@ -44,6 +44,7 @@ class ReplayConfig(JobConfig):
   without   --without C,C       archived columns to leave out
   label     --new-ids LABEL     copies under ids made of the old and LABEL
 {DUE}"""
+    LEAST = LEAST_RATE
 
     archive: Path
     archived: str | None = None
@@ -54,11 +55,6 @@ class ReplayConfig(JobConfig):
     label: str | None = None
     start_ns: int | None = None
     rate_per_s: float | None = None
-
-    def __post_init__(self) -> None:
-        """Raise RequestError if the rate is none, or the window is empty."""
-        check_rate(self.rate_per_s)
-        check_window(self.low_ns, self.high_ns)
 
 
 CONFIG: Final = ReplayConfig

@@ -35,6 +35,7 @@ class AnalyticsConfig(JobConfig):
   bucket_s      --bucket S          seconds in a window of the charts
   poison_sends  --poison-sends N    list from N sends on (5)
 """
+    LEAST = (("bucket_s", "--bucket", 1), ("poison_sends", "--poison-sends", 1))
 
     out: Path
     low_ns: int | None = None
@@ -43,16 +44,6 @@ class AnalyticsConfig(JobConfig):
     created: str | None = None
     bucket_s: int | None = None
     poison_sends: int = 5
-
-    def __post_init__(self) -> None:
-        """Raise RequestError if a number is not above zero, or the window is empty."""
-        check_window(self.low_ns, self.high_ns)
-        for name, value in (
-            ("--bucket", self.bucket_s),
-            ("--poison-sends", self.poison_sends),
-        ):
-            if value is not None and value < 1:
-                raise RequestError(f"{name} takes a number above 0")
 
     def resolved(self, columns: "Sequence[Field]") -> "AnalyticsConfig":
         """Return this with what the table itself names added.

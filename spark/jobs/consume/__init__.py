@@ -59,6 +59,7 @@ class ConsumeConfig(JobConfig):
   shards         --shards S,S           as in --shards=-80; by default all
   available_now  --available-now        end when all is taken that was due at the beginning; else Ctrl-C ends it
 """
+    LEAST = (("rows", "--rows", 1), ("retry_s", "--retry-after", 0), ("lease_s", "--lease", 1))
 
     function: Function | str
     checkpoint: Path
@@ -73,13 +74,7 @@ class ConsumeConfig(JobConfig):
 
     def __post_init__(self) -> None:
         """Raise RequestError if a number is none that can be, or the table is its own sink."""
-        for name, fits, wanted in (
-            ("--rows", self.rows >= 1, "a whole number from 1 on"),
-            ("--retry-after", 0 <= self.retry_s < 10**9, "seconds from 0 on"),
-            ("--lease", 1 <= self.lease_s < 10**9, "seconds from 1 on"),
-        ):
-            if not fits:
-                raise RequestError(f"{name} takes {wanted}")
+        super().__post_init__()
         if (self.out is None) == (self.into_table is None):
             raise RequestError("results go to --out or to --into-table")
         if self.table == self.into_table:

@@ -15,7 +15,7 @@ from streamfrom.spark.endpoint import quoted, shards_of
 from streamfrom.spark.errors import RequestError
 from streamfrom.spark.fitting import MISFITS, as_sent, matched
 from streamfrom.spark.jobs.enqueue.identity import clashes, derived_id, with_due
-from streamfrom.spark.jobs.job import DUE, JobConfig, begun, check_rate
+from streamfrom.spark.jobs.job import DUE, LEAST_RATE, JobConfig, begun
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.writing import counts_of, insert_frame
 from streamfrom.spark.session import SPARK_ERRORS, reason_of
@@ -49,6 +49,7 @@ class EnqueueConfig(JobConfig):
   id_column  --id-column C                the column that is the id (id, if there is one)
   key        --key C,C                    columns to make an id of, where none is given (all of them)
 {DUE}"""
+    LEAST = LEAST_RATE
 
     source: DataFrame | Sequence[str]
     id_column: str | None = None
@@ -59,11 +60,11 @@ class EnqueueConfig(JobConfig):
 
     def __post_init__(self) -> None:
         """Raise RequestError if the format of the files is not given, or options contradict each other."""
+        super().__post_init__()
         if not isinstance(self.source, DataFrame):
             self.format_of(self.source)
         if self.key and self.id_column:
             raise RequestError("--id-column names an id and --key makes one: choose")
-        check_rate(self.rate_per_s)
 
     def format_of(self, paths: "Sequence[str]") -> str:
         """Return what files hold, one of `FORMATS`."""
