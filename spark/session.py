@@ -65,12 +65,18 @@ def start_session(
             "spark.driver.defaultJavaOptions", f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
         )
         logging.getLogger("py4j").setLevel(logging.CRITICAL)
+        logging.getLogger().addFilter(_is_not_of_py4j)
     for key, value in {**SETTINGS, **(settings or {})}.items():
         builder = builder.config(key, value)
     try:
         return builder.getOrCreate()
     except SPARK_ERRORS as error:
         raise RequestError(f"Spark does not start: {reason_of(error)}") from error
+
+
+def _is_not_of_py4j(record: "logging.LogRecord") -> bool:
+    """Return False for what py4j logs by the root: the traces of a Ctrl-C."""
+    return "py4j" not in Path(record.pathname).parts
 
 
 def _check_host(environ: "Mapping[str, str]") -> None:

@@ -1,5 +1,6 @@
 """A session without a JVM: what is said then."""
 
+import logging
 from pathlib import Path
 from unittest.mock import MagicMock
 from urllib.parse import urlsplit
@@ -52,6 +53,10 @@ def test_spark_logs_nothing_between_the_lines_of_a_job(monkeypatch):
     assert "rootLogger.level = warn" in lines
     assert "rootLogger.appenderRef.stderr.level = fatal" in lines
     assert "spark.log.level" not in asked
+    # What py4j logs by the root when Ctrl-C ends a job.
+    for path, is_told in (("/site-packages/py4j/java_gateway.py", False), ("/orders.py", True)):
+        record = logging.LogRecord("root", logging.ERROR, path, 1, "x", (), None)
+        assert bool(logging.getLogger().filter(record)) is is_told
 
 
 FROM_A_TASK = """Job aborted due to stage failure:
