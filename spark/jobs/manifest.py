@@ -46,7 +46,7 @@ def published(home: "Path", window: Manifest) -> Manifest | None:
     """Return what is published of *window* in a table's archive, or None.
 
     Raises:
-        JobError: another published window overlaps it, or a manifest is damaged.
+        JobError: another published window overlaps it, or a manifest is damaged or missing.
     """
     found = None
     for manifest in manifests(home):
@@ -56,6 +56,11 @@ def published(home: "Path", window: Manifest) -> Manifest | None:
             raise RequestError(
                 f"{home / manifest.name} has part of this window already: choose another --from and --to"
             )
+    if found is None and (home / window.name).exists():
+        raise RequestError(
+            f"{home / window.name} lacks its {_MANIFEST}: restore it, or remove the folder if its rows are still in"
+            " the table"
+        )
     return found
 
 
@@ -82,8 +87,13 @@ def manifests(home: "Path") -> list[Manifest]:
     """Return what is published in a table's archive, the oldest window first.
 
     Raises:
-        JobError: a manifest is damaged.
+        JobError: a manifest is damaged, or where an earlier version kept it.
     """
+    if (home / "_manifests").exists():
+        raise RequestError(
+            f"{home} is an archive of an earlier version: move each _manifests/LOW-HIGH.json to"
+            f" LOW-HIGH/{_MANIFEST}, and remove _manifests"
+        )
     found = []
     for path in home.glob(f"*/{_MANIFEST}"):
         try:

@@ -10,7 +10,7 @@ import uuid
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from streamfrom.spark.errors import RequestError
+from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.files import locked, written_whole
 
 
@@ -79,13 +79,23 @@ class Checkpoint:
         return name
 
     def outcome(self, number: int) -> BatchOutcome | None:
-        """Return how batch *number* ended, if it is the last one whose rows the sink has."""
+        """Return how batch *number* ended, if it is the last one whose rows the sink has.
+
+        Raises:
+            JobError: an earlier version wrote it down.
+        """
+        path = self.home / "outcome.json"
         try:
-            told = json.loads((self.home / "outcome.json").read_text())
+            told = json.loads(path.read_text())
         except FileNotFoundError:
             return None
         if told["batch"] != number:
             return None
+        if "outcome" in told:
+            raise JobError(
+                f"{path} is of an earlier version: remove it and run again; rows that are in the table are not written"
+                " again"
+            )
         return BatchOutcome(told["read"], told["rows"], tuple(map(tuple, told["left"])))
 
     def keep(self, number: int, outcome: BatchOutcome) -> None:

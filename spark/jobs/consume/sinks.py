@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow.parquet as pq
 
+from streamfrom.spark.errors import JobError
 from streamfrom.spark.jobs.files import flush, flush_all, spark_path
 from streamfrom.spark.jobs.writing import counted
 
@@ -34,12 +35,25 @@ class FolderSink:
         staging = self._staging(number)
         frame.write.mode("overwrite").parquet(spark_path(staging))
         flush_all(staging)
+        # A batch without this folder counts as published, so its name must be on the disk, too.
+        flush(staging.parent)
+        flush(self.home)
         return sum(pq.read_metadata(path).num_rows for path in staging.glob("*.parquet"))
 
     def publish(self, number: int) -> None:
-        """Give the folder its name, unless it has it."""
+        """Give the folder its name, unless it has it.
+
+        Raises:
+            JobError: another folder has the name.
+        """
         if (staging := self._staging(number)).exists():
-            staging.rename(self.home / f"{BATCH}={staging.name}")
+            data = self.home / f"{BATCH}={staging.name}"
+            if data.exists():
+                raise JobError(
+                    f"{data} is there already: remove it if a run of an earlier version was killed; if the checkpoint"
+                    " was restored from a backup, use a new --checkpoint"
+                )
+            staging.rename(data)
             flush(self.home)
 
     def _staging(self, number: int) -> "Path":

@@ -6,6 +6,7 @@ from streamfrom.spark.errors import JobError
 from streamfrom.spark.jobs.manifest import (
     Manifest,
     archive_locked,
+    manifests,
     publish,
     published,
     staged_at,
@@ -23,6 +24,17 @@ def test_a_window_is_published_with_its_manifest(tmp_path):
     (tmp_path / "5-10" / "_manifest.json").write_text("{")
     with pytest.raises(JobError, match="damaged"):
         published(tmp_path, window)
+    (tmp_path / "5-10" / "_manifest.json").unlink()
+    with pytest.raises(JobError, match=r"5-10 lacks its _manifest\.json: restore it"):
+        published(tmp_path, window)
+
+
+def test_an_archive_of_an_earlier_version_is_refused_with_what_to_move(tmp_path):
+    (tmp_path / "_manifests").mkdir()
+    with pytest.raises(
+        JobError, match=r"move each _manifests/LOW-HIGH\.json to LOW-HIGH/_manifest\.json"
+    ):
+        manifests(tmp_path)
 
 
 def test_two_runs_do_not_archive_at_once(tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamfrom.spark.errors import RequestError
+from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.consume.checkpoint import BatchOutcome, Checkpoint
 
 
@@ -56,3 +56,6 @@ def test_how_a_batch_ended_is_known_of_the_last_one(tmp_path):
     assert checkpoint.outcome(3) == outcome
     checkpoint.keep(4, BatchOutcome(1, 1))
     assert checkpoint.outcome(3) is None
+    (checkpoint.home / "outcome.json").write_text('{"batch": 5, "outcome": "{}"}')
+    with pytest.raises(JobError, match="of an earlier version: remove it"):
+        checkpoint.outcome(5)

@@ -5,6 +5,7 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 
+from streamfrom.spark.errors import JobError
 from streamfrom.spark.jobs.consume.sinks import FolderSink, TableSink
 
 
@@ -27,6 +28,14 @@ def test_a_folder_appears_whole(spark, tmp_path):
     assert spark.read.parquet(str(tmp_path)).count() == 5
     assert folder.write(4, seven.limit(0)) == 0
     folder.publish(4)
+
+
+def test_a_folder_of_the_same_name_is_left_as_it_is(tmp_path):
+    folder = FolderSink(tmp_path, "abc")
+    for place in ("_staging/abc-00000003", "streamfrom_batch=abc-00000003"):
+        (tmp_path / place).mkdir(parents=True)
+    with pytest.raises(JobError, match="is there already: remove it if"):
+        folder.publish(3)
 
 
 def test_all_rows_that_were_given_to_a_table_are_counted(spark):
