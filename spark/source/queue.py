@@ -56,6 +56,8 @@ class QueueReader(StreamReader):
         self.shard_place = shard_place
         # Connections and a thread are made by the process that needs them: Spark pickles a reader.
         self.opened: dict[str, ClaimShard] = {}
+        # Apart: a claim of many messages, or an ack that waits for a lock, may take longer than a lease.
+        self.opened_to_renew: dict[str, ClaimShard] = {}
         self.renewer: LeaseRenewer | None = None
         # The last batch whose acknowledgement has begun, and that itself until it is over.
         self.acked = 0
@@ -182,7 +184,7 @@ class QueueReader(StreamReader):
             self.acker.shutdown()
         if self.renewer is not None:
             self.renewer.stop()
-        for shard in self.opened.values():
+        for shard in (*self.opened.values(), *self.opened_to_renew.values()):
             shard.close()
 
     def _ack(self, sequence: int, claims: "Claims") -> None:
@@ -226,14 +228,20 @@ class QueueReader(StreamReader):
         }
 
     def _shard(self, name: str) -> ClaimShard:
-        if name not in self.opened:
+        return self._among(self.opened, name)
+
+    def _shard_to_renew(self, name: str) -> ClaimShard:
+        return self._among(self.opened_to_renew, name)
+
+    def _among(self, opened: "dict[str, ClaimShard]", name: str) -> ClaimShard:
+        if name not in opened:
             new = ClaimShard(self.options.endpoint, name, self.options.table, self.columns)
-            self.opened.setdefault(name, new)  # another thread may be here too
-        return self.opened[name]
+            opened.setdefault(name, new)  # another thread may be here too
+        return opened[name]
 
     def _renewer(self) -> LeaseRenewer:
         if self.renewer is None:
-            self.renewer = LeaseRenewer(self._shard, self.options.lease_s)
+            self.renewer = LeaseRenewer(self._shard_to_renew, self.options.lease_s)
         return self.renewer
 
 

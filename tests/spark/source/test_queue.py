@@ -20,6 +20,8 @@ class Shards:
     def __init__(self, **sizes):
         self.left = {name: list(range(size)) for name, size in sizes.items()}
         self.acked, self.away, self.refusing = [], set(), set()
+        self.renewed = []
+        self.is_acking = threading.Event()
         self.may_ack = threading.Event()
         self.may_ack.set()
 
@@ -27,6 +29,9 @@ class Shards:
         shards = self
 
         class Shard:
+            def __init__(self):
+                self.in_use = threading.Lock()
+
             def claim(self, limit, lease_s):
                 if name in shards.away:
                     raise JobError(f"{name} is away")
@@ -34,13 +39,18 @@ class Shards:
                 return {1: taken} if taken else {}
 
             def ack(self, ids):
-                if not shards.may_ack.wait(60):
-                    raise AssertionError("nobody let it acknowledge")
+                with self.in_use:
+                    shards.is_acking.set()
+                    if not shards.may_ack.wait(60):
+                        raise AssertionError("nobody let it acknowledge")
                 if name in shards.refusing:
                     raise JobError(f"{name} refuses")
                 shards.acked.append((name, ids))
 
-            def renew(self, claims, lease_s): ...
+            def renew(self, claims, lease_s):
+                assert not self.in_use.locked(), "it would wait for a lock"
+                shards.renewed.append(claims)
+
             def close(self): ...
             def count_due(self):
                 return len(shards.left[name])
@@ -110,6 +120,18 @@ def test_a_batch_is_acknowledged_while_the_next_is_at_work_and_kept_so_long(read
     reader.commit(third)
     reader.stop()
     assert shards.acked == [("a", [0]), ("a", [1]), ("a", [2])]
+
+
+def test_leases_are_renewed_while_an_acknowledgement_waits(reader_of):
+    shards = Shards(a=2)
+    reader = reader_of(shards)
+    first = reader.latestOffset(reader.initialOffset(), limit(1))
+    shards.may_ack.clear()
+    reader.latestOffset(first, limit(1))
+    assert shards.is_acking.wait(60)
+    reader.renewer.renew_all()
+    assert {1: [1]} in shards.renewed
+    shards.may_ack.set()
 
 
 def test_what_goes_on_after_a_crash_acknowledges_the_batch_before_again(reader_of):
