@@ -6,6 +6,7 @@ published files, and only while they are still acknowledged in the window, so no
 not archived. A row whose acknowledgement was committed after it was looked for stays, and is counted.
 """
 
+import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -88,7 +89,10 @@ def run(
         rows = read_rows(spark, endpoint, table, columns, parts)
         if manifest is None:
             progress.enter("stage")
-            rows.write.mode("overwrite").partitionBy(SHARD).parquet(spark_path(staging))
+            if staging.exists():
+                # Spark would leave shards of a killed run if its partitionOverwriteMode is dynamic.
+                shutil.rmtree(staging)
+            rows.write.partitionBy(SHARD).parquet(spark_path(staging))
             progress.enter("verify")
             staged = _checksum(_read(spark, staging, rows))
             if _checksum(rows) != staged:
