@@ -210,7 +210,7 @@ async def _check_keyspace(
                     str(replica), f"replica: {replica.with_address(replica.trouble)}"
                 )
     _check_families([each.shard for each in listed], report)
-    _check_zones(listed, report)
+    _check_zones([each for each in listed if each.zone], report)
     _compare(listed, report)
     return away
 

@@ -315,6 +315,16 @@ async def test_a_time_zone_or_a_clock_that_differs_is_a_warning(
     assert line.startswith(f"warning  {text}")
 
 
+async def test_a_server_whose_time_zone_is_not_known_is_compared_with_none(
+    server, other_server, report
+):
+    other_server.on(TIMES, Error(1317, "Query execution was interrupted", "70100"))
+    code, lines = await report(config_of(server, other_server))
+    assert code == 1
+    (line,) = (line for line in lines if not line.startswith("ok"))
+    assert line.startswith("error    commerce/80-: ")
+
+
 def with_tls(config, cert, key):
     return type(config)(
         replace(config.server, tls=TlsSettings(cert, key, require=False)), (), config.keyspaces
