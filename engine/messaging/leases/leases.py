@@ -365,10 +365,12 @@ class Leases:
 
     def lagging(self, idents: Iterable[bytes] | None) -> list[Batch]:
         """Return the batches of *idents*, or of all messages, whose leases are not up to date."""
-        if idents is None:
-            idents = self._batches
         known = self._batches
-        found = dict.fromkeys(known[ident] for ident in idents if ident in known)
+        found = dict.fromkeys(
+            known.values()
+            if idents is None
+            else (known[ident] for ident in idents if ident in known)
+        )
         return [batch for batch in found if batch.lag_ns]
 
     def lagging_ids(self, idents: Iterable[bytes] | None) -> set[bytes]:
