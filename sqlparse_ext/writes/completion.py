@@ -146,7 +146,7 @@ def complete(
     in_text: list[Edit] = []
     words: tuple[Edit, ...] = ()
     if shape.kind is Kind.UPDATE and shape.uses & _SEVERAL_TABLES:
-        _check_no_ack(shape)
+        _check_no_ack(shape, facts)
     if facts is not None and not shape.uses & NO_STRUCTURE:
         if shape.kind is Kind.UPDATE:
             words = _words(statement, facts)
@@ -265,8 +265,12 @@ def _idiom(shape: Shape, cursor: Cursor, parts: UpdateParts, *, chooses: bool) -
     return edits
 
 
-def _check_no_ack(shape: Shape) -> None:
-    """Raise Unsupported if an UPDATE that is not completed assigns time_acked."""
+def _check_no_ack(shape: Shape, facts: TableFacts | None) -> None:
+    """Raise Unsupported if an UPDATE that is not completed assigns time_acked; *facts* as of `complete`."""
+    _, parts = parts_of_update(shape)
+    # Of one table: its subqueries join others, and only WITH keeps it from being completed.
+    if parts is not None and (facts is None or not shape.uses & Uses.CTE):
+        return
     if "time_acked" in (assigned_columns(shape.template) or ()):
         raise Unsupported(
             "time_acked in an UPDATE of several tables or using WITH; UPDATE the queue alone,"
