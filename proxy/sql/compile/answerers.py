@@ -110,8 +110,10 @@ def answerer(shape: Shape, schema: str | None) -> Answerer | None:
     """
     if shape.kind not in _KINDS:
         return None
-    if shape.kind is Kind.SHOW and (instead := _GONE.get(shape.words[:2])):
-        raise Unsupported(f"SHOW {' '.join(shape.words[:2])}; use {instead}")
+    if shape.kind is Kind.SHOW:
+        for words in (shape.words[:2], shape.words[:1]):
+            if words in _GONE:
+                raise Unsupported(f"SHOW {' '.join(words)}; use {_GONE[words]}")
     if is_status(shape, schema):
         return Answerer.STATUS_TABLES
     return next((found for takes, found in _BY_SHAPE if takes(shape)), None)

@@ -19,6 +19,7 @@ def test_who_answers(sql, expected):
     [
         ("SHOW QUEUE PARTITIONS FROM q", "SELECT … FROM information_schema.partitions"),
         ("SHOW vitess_keyspaces", "SHOW VSCHEMA KEYSPACES"),
+        ("SHOW KEYSPACES LIKE 'a%'", "SHOW VSCHEMA KEYSPACES"),
         ("SHOW VITESS_TARGET", "SELECT DATABASE()"),
     ],
 )
