@@ -1,4 +1,4 @@
-"""The wall clock, handed in so that tests can bring their own, and a timer that goes by it."""
+"""The wall clock, passed in so that tests can use their own, and a timer that follows it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class SystemClock:
 
 
 class WakeTimer:
-    """Calls *wake* at the moment that was set, or before; its owner then sets the next one. Belongs to one event loop.
+    """Calls *wake* at the set moment, or before; its owner then sets the next one. Belongs to one event loop.
 
-    sleep_max_s: it calls after so long at the latest: the wall clock may be set while the loop's own timer runs.
+    sleep_max_s: the longest sleep, because the wall clock may be set while the loop's own timer runs.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class WakeTimer:
         """Wake at *at_ns*; None for no moment."""
         if self._handle is not None:
             # A call that comes too early costs less than a new timer for each event: every lease moves the next
-            # moment, and mostly its ack moves it back.
+            # moment, and usually its ack moves it back.
             if at_ns is None or self._at_ns <= at_ns:
                 return
             self.cancel()
@@ -61,7 +61,7 @@ class WakeTimer:
             self._handle = self._loop.call_later(delay_s, self._elapsed)
 
     def cancel(self) -> None:
-        """Wake no more, until another moment is set."""
+        """Do not wake until another moment is set."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None

@@ -1,6 +1,6 @@
 """The errors that the engine returns to a client, as one tree.
 
-``ReceiverGone`` is no error of a client's: a receiver raises it to say that nothing was
+``ReceiverGone`` is not returned to a client: a receiver raises it when nothing was
 written because its stream is over.
 """
 
@@ -41,7 +41,7 @@ class TableNotFound(EngineError):
 
 
 class TableDropped(EngineError):
-    """The table went away, or is no message table any more, under its open streams."""
+    """The table went away, or is no longer a message table, under its open streams."""
 
     mysql_code = 1146  # ER_NO_SUCH_TABLE
     sqlstate = "42S02"
@@ -93,13 +93,13 @@ class VschemaError(EngineError):
 
 
 class SequenceError(EngineError):
-    """A sequence gives no values. The words are Vitess's."""
+    """A sequence gives no values. The text is Vitess's."""
 
     remedy = "its comment must contain `vitess_sequence`, and its row with id 0 a `cache` of 1 or more; or correct `auto_increment` in the vschema"
 
 
 class StoreError(EngineError):
-    """A call of the Store that failed: whatever the backend, or the way to it, did."""
+    """A call of the Store that failed, in the backend or on the way to it."""
 
 
 class TableGone(StoreError):
@@ -107,11 +107,11 @@ class TableGone(StoreError):
 
 
 class NotDispatched(StoreError):
-    """This member dispatches the shard no more, so another one does its work; the elector has said why."""
+    """This member no longer dispatches the shard, so another one does its work; the elector has logged why."""
 
 
 class PartitionsChanging(StoreError):
-    """The partitions of a queue cannot be read at this moment: a DDL statement is at work on them."""
+    """The partitions of a queue cannot be read at this moment, because a DDL statement is changing them."""
 
 
 class ReceiverGone(Exception):

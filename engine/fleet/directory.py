@@ -1,7 +1,7 @@
-"""Who the members of a fleet are, by the directory: the database `streamfrom` on each of their servers.
+"""The members of a fleet, as the directory lists them: the database `streamfrom` on each of their servers.
 
-A row of its table `members` says where a member is reached, and by which certificate it is known. It does not say whether the member is there, nor whether it dispatches: who holds which lock on the
-server shows that, read in the same statement (`lock_connection`).
+A row of its table `members` has a member's address and certificate. It does not show whether the member is connected or dispatches:
+that follows from the locks on the server, read in the same statement (`lock_connection`).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ COLUMNS: Final = (
     b"version",
     b"configuration",
 )
-# A server may hold several shards, so each row names the database that it is about.
+# A server may hold several shards, so each row names its database.
 _OF_DATABASE: Final = (
     "database_name VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL"
 )
-# By these statements a member that may make the directory makes it, in this order.
+# The statements with which a member that may create the directory creates it, in this order.
 CREATE: Final = (
     "CREATE DATABASE IF NOT EXISTS streamfrom",
     f"CREATE TABLE IF NOT EXISTS streamfrom.members ({_OF_DATABASE},"
@@ -46,7 +46,7 @@ GRANT: Final = "GRANT SELECT, INSERT, UPDATE, DELETE ON streamfrom.* TO {user}"
 
 # A member whose connection broke comes back within seconds; its certificate is trusted meanwhile.
 FORGET_NS: Final = 60 * 10**9
-# Members read a configuration again one after the other, and that is no difference to report.
+# Members reload a configuration one after the other, which is no difference to report.
 DIFFER_NS: Final = 10 * 10**9
 
 
@@ -57,7 +57,7 @@ class Member:
     id: its name, drawn at its start: 16 hexadecimal digits.
     fleet: the name of its fleet.
     address: host:port of its service; empty for none.
-    certificate: the PEM by which it is known.
+    certificate: the PEM that identifies it.
     id_prefix: the upper bits of its clients' connection ids.
     version: the version of the product.
     configuration: a hash of its keyspaces, shards and vschemas.
@@ -73,12 +73,12 @@ class Member:
 
     @property
     def values(self) -> tuple[bytes, ...]:
-        """Return the row's values but for the database."""
+        """Return the row's values without the database."""
         return tuple(str(value).encode() for value in astuple(self))
 
 
 def member_of(fields: Sequence[bytes | None]) -> Member | str:
-    """Return the member of a row, in the order of COLUMNS, or what is wrong with it."""
+    """Return the member of a row, in the order of COLUMNS, or the row's fault."""
     texts = [(value or b"").decode("utf-8", "replace") for value in fields]
     name, fleet, address, certificate, prefix, version, configuration = texts
     if not prefix.isdigit():
@@ -90,10 +90,10 @@ def member_of(fields: Sequence[bytes | None]) -> Member | str:
 class DirectoryRead:
     """One answer about a shard.
 
-    holder: the connection that holds the dispatcher's lock; None while none does.
-    own: the connection of the reader's own; None while it has none.
-    entries: every row, with the connection of a member that is there.
-    secret: what the directory says that the lock's name contains; None if the directory does not exist, or may not be read.
+    holder: the connection that holds the dispatcher's lock; None if there is none.
+    own: the reader's own connection; None while it has none.
+    entries: every row, with the member's connection if it has one.
+    secret: the directory's part of the lock's name; None if the directory does not exist, or may not be read.
     outsider: the connection of another account that holds the plain name of the lock.
     """
 
@@ -112,7 +112,7 @@ class DirectoryRead:
 class Stranger:
     """A connection that is no member of this fleet holds the dispatcher's lock.
 
-    fleet: the name of its fleet; None for who is in none.
+    fleet: the name of its fleet; None if it has none.
     """
 
     connection: int
@@ -127,13 +127,13 @@ class Stranger:
 
 @dataclass(frozen=True, slots=True)
 class MemberDifferences:
-    """What has changed between two readings, and what to say of it.
+    """The changes between two readings, and reports about them.
 
     joined: members of this fleet that came.
-    dispatcher: the member that dispatches now; None while none does.
-    has_moved: that is another one than before.
+    dispatcher: the member that dispatches now; None if none does.
+    has_moved: that is another member than before.
     forgotten: members that have been gone for FORGET_NS, whose rows a dispatcher deletes.
-    warnings: sentences that have not been said yet.
+    warnings: sentences that have not been reported yet.
     """
 
     joined: tuple[Member, ...]
@@ -148,7 +148,7 @@ class Directory:
     """The members as one of them has read them from one shard.
 
     own: the reader.
-    members: those of its fleet, by id, also those that are gone but not forgotten.
+    members: those of its fleet, by id, including those that are gone but not forgotten.
     dispatcher: the member that dispatches the shard.
     """
 
@@ -156,14 +156,14 @@ class Directory:
     members: dict[str, Member] = field(default_factory=dict)
     dispatcher: Member | Stranger | None = None
     _connected: set[str] = field(default_factory=set)
-    # Since when a row's member is not there.
+    # Since when a row's member is gone.
     _gone_ns: dict[str, int] = field(default_factory=dict)
     _warned: frozenset[str] = frozenset()
-    # Since when members that are there differ.
+    # Since when connected members differ.
     _differing_ns: dict[str, int] = field(default_factory=dict)
 
     def take(self, read: DirectoryRead, now_ns: int) -> MemberDifferences:
-        """Take in an answer and return what is new. *now_ns* is a monotonic clock's."""
+        """Process an answer and return the changes. *now_ns* is a monotonic clock's."""
         before, connected_before = self.dispatcher, self._connected
         rows: dict[str, tuple[int | None, Member]] = {}
         warnings: list[str] = []
@@ -172,7 +172,7 @@ class Directory:
                 warnings.append(entry)
             else:
                 rows[entry.id] = connection, entry
-        # Its row may be missing: no right to write one, or another client has deleted it.
+        # Its row may be missing: it may not write one, or another client has deleted it.
         rows[self.own.id] = read.own, self.own
         self.dispatcher = self._holder(read.holder, rows)
         self._gone_ns = {
@@ -209,7 +209,7 @@ class Directory:
         warnings += [
             t for t, since_ns in self._differing_ns.items() if now_ns >= since_ns + DIFFER_NS
         ]
-        # Said once, and again only after it was over.
+        # Reported once, and again only after it was over.
         said, self._warned = self._warned, frozenset(warnings)
         return MemberDifferences(
             joined=tuple(
@@ -226,11 +226,11 @@ class Directory:
         )
 
     def present(self) -> list[Member]:
-        """Return the other members of this fleet that are there."""
+        """Return the other members of this fleet that are connected."""
         return [self.members[name] for name in sorted(self._connected) if name != self.own.id]
 
     def trusts(self, certificate: str) -> Member | None:
-        """Return the member of this fleet that *certificate* stands for; None for no member."""
+        """Return the member of this fleet that *certificate* identifies; None for no member."""
         return next((m for m in self.members.values() if m.certificate == certificate), None)
 
     def _holder(
@@ -243,7 +243,7 @@ class Directory:
                 if member.fleet == self.own.fleet:
                     return member
                 return Stranger(holder, member.fleet)
-        # No row, and yet it holds the lock: a proxy that may not write the table, or no proxy
+        # It has no row, and yet holds the lock: a proxy that may not write the table, or no proxy
         # at all.
         return Stranger(holder, None)
 
@@ -255,7 +255,7 @@ def _identity(dispatcher: Member | Stranger | None) -> str | int | None:
 
 
 def _compared(own: Member, other: Member) -> list[str]:
-    """Return what another member has that this one should have as well."""
+    """Return the differences to another member that should not exist."""
     found = []
     if other.version != own.version:
         found.append(

@@ -1,6 +1,6 @@
 """One shard's election, as one member takes part in it.
 
-One task goes from a connection to the term that is written on it, and pings from then on. What ends that, wherever it is
+One task goes from opening a connection to the term that is written on it, and pings from then on. Its end, wherever it is
 noticed, takes effect in the same turn of the loop.
 """
 
@@ -40,20 +40,20 @@ class ElectionSession(Protocol):
     """The connection for the lock. Every method raises a StreamfromError once it is gone."""
 
     async def converse(self, conversation: Conversation[T]) -> tuple[T, int]:
-        """Carry a conversation out; return its result, and when its last question was sent."""
+        """Carry a conversation out; return its result, and when its last query was sent."""
 
     async def transact(self, make: Callable[[], Conversation[T]]) -> tuple[T, int]:
-        """Carry out, once it is its turn, what *make* returns, as one transaction; return as `converse`."""
+        """When it is its turn, carry out the conversation from *make* as one transaction; return as `converse`."""
 
     async def ping(self) -> int:
-        """Ask for a sign of life; return when."""
+        """Ping the server; return when."""
 
     def close(self) -> None:
         """Close it at once; twice is fine."""
 
 
 class Tables(Protocol):
-    """Who dispatches a shard's message tables, as the election decides."""
+    """The dispatching of a shard's message tables, as the election decides it."""
 
     def dispatch(self, term: int) -> None:
         """Dispatch from now on."""
@@ -65,10 +65,10 @@ class Tables(Protocol):
         """Note why this member takes no part now, while nothing is sent anyway."""
 
     async def drain(self) -> None:
-        """Return when nothing of what was withheld is under way any more."""
+        """Return when none of the withheld work is under way any more."""
 
     def changed(self, differences: MemberDifferences) -> None:
-        """Follow the members of the fleet."""
+        """Process changes of the fleet's members."""
 
 
 class Elector:
@@ -80,11 +80,11 @@ class Elector:
             ▲                                                                                   │ stop
             └───────── the connection is lost or of no use, the server is read-only ◄────── resigning
 
-    open_session: opens the connection for the lock; raises a StreamfromError. It is given what to call when
+    open_session: opens the connection for the lock; raises a StreamfromError. Its argument is a callback for when
         the server has closed that connection.
     now_ns: a monotonic clock, the same as the sessions': the wall clock may jump.
     on_doubt: called when the server may have turned read-only, or be away: its health should be checked now.
-    directory: what is known of the members.
+    directory: the known members.
     session: the connection for the lock; None without one.
     """
 
@@ -108,21 +108,23 @@ class Elector:
         self._now_ns = now_ns
         self._loop = asyncio.get_running_loop()
         self._numbers = count(1)
-        self._connection = 0  # the number of what is there, or is being opened; 0 for none
+        self._connection = (
+            0  # the number of the connection that exists or is being opened; 0 for none
+        )
         self.session: ElectionSession | None = None
-        self._tasks: set[asyncio.Task[None]] = set()  # all of the connection that is there
+        self._tasks: set[asyncio.Task[None]] = set()  # all of the current connection
         self._is_waiting = False  # the connection waits for the lock, up to ROUND_S
-        self._term: int | None = None  # written on it, with the lock; 0 where none can be
-        self._is_sending = False  # `Tables.dispatch` was the last word, and not `withhold`
-        self._is_telling = False  # it is being said
+        self._term: int | None = None  # written on it, with the lock; 0 if none can be
+        self._is_sending = False  # the last call was `Tables.dispatch`, not `withhold`
+        self._is_telling = False  # that call is running
         self._is_over = False  # the member leaves the election
-        self._proof_ns = 0  # when the latest question was sent that has been answered
-        self._given_up_ns: int | None = None  # when the answer under way is waited for no more
+        self._proof_ns = 0  # when the latest answered question was sent
+        self._given_up_ns: int | None = None  # when to give up waiting for the current answer
         self._failures = 0
         self._is_failing = False
         self._denied: str | None = None  # why the directory has no row of this member
         self._drain: asyncio.Task[None] | None = None
-        # Also without any answer: a dispatcher that hears nothing must fall silent.
+        # Works even without any answer: a dispatcher that gets none must fall silent.
         self._timer = WakeTimer(self._loop, now_ns, self._check)
         self._secret: str | None = None  # of the lock's name, as read on the connection
         self._hold = election.LockHold.PLAIN
@@ -132,12 +134,12 @@ class Elector:
     def start(self) -> None:
         """Take part from now on, until `stop`."""
         if not self._is_over:
-            # A new number for each connection: what comes of an earlier one comes too late to mean anything.
+            # A new number for each connection: results of an earlier one come too late to mean anything.
             self._connection = next(self._numbers)
             self._start(self._take_part(self._connection))
 
     async def stop(self) -> None:
-        """Leave: withhold, let what is under way end, and free the lock. Twice is fine."""
+        """Leave: withhold, let running work end, and free the lock. Twice is fine."""
         self._is_over = True
         self._withhold("this member leaves the election")
         if self._term is not None and self._drain is None:
@@ -151,7 +153,7 @@ class Elector:
     def may_send(self) -> bool:
         """Return whether messages may be sent at this moment.
 
-        Where it may no longer be, `Tables.withhold` has been called before this returns.
+        If not, `Tables.withhold` has been called before this returns.
         """
         if self._is_sending and self._is_proven():
             return True
@@ -162,13 +164,13 @@ class Elector:
         """Carry out a transaction as the dispatcher, on the connection that holds the lock.
 
         Raises:
-            StoreError: the server refused a statement; NotDispatched from a member that does not dispatch, TableGone for a table that
-                the server has not.
+            StoreError: the server refused a statement; NotDispatched if this member does not dispatch, TableGone if the server
+                does not have the table.
             StreamfromError: the connection is gone, and the lock with it.
         """
         session, connection = self.session, self._connection
-        # Asked at the last moment. What is under way when the lock goes is rolled back by the
-        # server.
+        # Checked at the last moment. When the lock goes, the server rolls back the work under
+        # way.
         if session is None or not self.may_send():
             raise NotDispatched(f"{self._where} is not dispatched from here")
         try:
@@ -186,7 +188,7 @@ class Elector:
         return result
 
     def unreachable(self, reason: str) -> None:
-        """Note that the server cannot be reached: a wait for its lock may have lost its connection in silence."""
+        """Note that the server cannot be reached: a wait for its lock may have silently lost its connection."""
         if self._is_waiting:
             self._lost(self._connection, reason)
 
@@ -196,16 +198,16 @@ class Elector:
             self._lost(self._connection, lock_connection.READ_ONLY_SAID, election.RETRY_LAST_NS)
 
     def moved(self, reason: str) -> None:
-        """Take part at another server from now on: the lock of this one says nothing any more."""
+        """Take part at another server from now on: the lock of this one means nothing any more."""
         if self._connection and not self._is_over:
             self._lost(self._connection, reason)
 
     def reconfigured(self, member: Member) -> None:
-        """Be *member* from now on: this process with another configuration, which the next look at the directory writes there."""
+        """Become *member*: this process with another configuration, which the next look at the directory writes there."""
         self._member = self.directory.own = member
 
     async def leave(self) -> None:
-        """Say goodbye, once `stop` has returned: the others look for this member no longer."""
+        """Say goodbye, after `stop`, so that the others stop looking for this member."""
         self._has_left = True
         if self._secret is None:
             return
@@ -216,7 +218,7 @@ class Elector:
                 )
 
     def look(self) -> asyncio.Task[None]:
-        """Read the directory again, for a member that is not known yet. It has been read when the task is done."""
+        """Read the directory again, to find a new member. It has been read when the task is done."""
         return self._start(self._look())
 
     # From follower to dispatcher
@@ -226,7 +228,7 @@ class Elector:
         try:
             session = await self._in_time(self._connect(connection))
             known_ns, wait_s = self._now_ns(), 0
-            # Without a wait at first, so that a member that is not alone soon knows who else there is.
+            # Without a wait at first, so that a member soon knows the others.
             while (hold := await self._in_time(self._acquire(session, wait_s), wait_s)) is None:
                 await self._in_time(self.look())
                 wait_s = election.ROUND_S
@@ -255,7 +257,7 @@ class Elector:
             self._lost(connection, str(error))
 
     async def _connect(self, connection: int) -> ElectionSession:
-        """Open the connection, known to the shard's directory."""
+        """Open the connection, registered in the shard's directory."""
         try:
             closed = partial(self._lost, connection, "the server has closed the connection")
             session = self.session = await self._open_session(closed)
@@ -295,7 +297,7 @@ class Elector:
         return hold
 
     async def _write_term(self, session: ElectionSession) -> tuple[int, int]:
-        """Write the next term if the lock is still held and the server writable; return it, and when that was asked."""
+        """Write the next term if the lock is still held and the server writable; return it, and when that was requested."""
         try:
             await self._keep(session)
             return await session.converse(lock_connection.write_term(self._database))
@@ -303,14 +305,14 @@ class Elector:
             raise lock_connection.NotWritable(str(refused)) from refused
 
     async def _ping(self, session: ElectionSession) -> int:
-        """Ask for a proof; return when."""
+        """Request a proof; return when."""
         if self._hold is election.LockHold.SECRET:
-            # Others may take the plain name as soon as it is free, so a sign of life is no proof.
+            # Others may take the plain name as soon as it is free, so a ping is no proof.
             return await self._keep(session)
         return await session.ping()
 
     async def _keep(self, session: ElectionSession) -> int:
-        """See that the lock is still this member's alone; return when that was asked. Raises LockLost."""
+        """Check that the lock is still exclusively this member's; return when that was requested. Raises LockLost."""
         asked_ns = self._now_ns()
         self._hold, _ = await session.converse(
             lock_connection.keep(self._database, self._secret)
@@ -318,7 +320,7 @@ class Elector:
         return asked_ns
 
     async def _in_time(self, answer: Awaitable[T], wait_s: int = 0) -> T:
-        """Return an answer. Where it takes ANSWER_NS longer than the server itself waits, the connection is given up."""
+        """Return an answer. If it takes ANSWER_NS longer than the server itself waits, give up the connection."""
         self._given_up_ns = self._now_ns() + wait_s * election.SECOND_NS + election.ANSWER_NS
         self._set_timer()
         found = await answer
@@ -329,13 +331,13 @@ class Elector:
         while (left_ns := until_ns() - self._now_ns()) > 0:  # noqa: ASYNC110 - the moment moves
             await asyncio.sleep(left_ns / election.SECOND_NS)
 
-    # What an answer does, and what its absence
+    # The effects of an answer, and of its absence
 
     def _is_proven(self) -> bool:
         return self._now_ns() < self._proof_ns + election.LEASE_NS
 
     def _answered(self, connection: int, asked_ns: int) -> None:
-        """Take an answer on the lock's connection for a proof, and dispatch.
+        """Count an answer on the lock's connection as a proof, and dispatch.
 
         The lease counts from the question: between the two the server may have ended the connection, and given the lock to
         another.
@@ -372,7 +374,7 @@ class Elector:
         self._timer.set(min(moments, default=None))
 
     def _withhold(self, reason: str) -> None:
-        """Send nothing more, in this turn of the loop: after what lost the lock no row may leave."""
+        """Send nothing more, in this turn of the loop: once the lock is lost no row may leave."""
         if self._is_sending:
             self._is_sending = False
             level = logging.INFO if self._is_over else logging.WARNING
@@ -380,7 +382,7 @@ class Elector:
             self._tables.withhold(reason)
 
     def _lost(self, connection: int, reason: str, pause_ns: int | None = None) -> None:
-        """Follow again, after *pause_ns* or one that doubles: the lock went with the connection, or may have."""
+        """Become a follower again, after *pause_ns* or a pause that doubles: the lock is gone with the connection, or may be."""
         if connection != self._connection:
             return
         if self._is_sending:
@@ -397,7 +399,7 @@ class Elector:
         self._loop.call_later(pause_ns / election.SECOND_NS, self.start)
 
     def _close(self) -> None:
-        """Close the connection, and the lock with it, and end what waits for its answers."""
+        """Close the connection, and the lock with it, and end everything that waits for its answers."""
         if not self._connection:
             return
         self._connection = 0
@@ -406,7 +408,7 @@ class Elector:
             self.session.close()
             self.session = None
         for task in self._tasks:
-            # The one that has lost the connection is at its end anyway.
+            # The task that has lost the connection ends anyway.
             if task is not asyncio.current_task():
                 task.cancel()
         self._on_doubt()
@@ -418,7 +420,7 @@ class Elector:
             connection = self._connection
             read = await self._read_directory()
             if self.session is not None and read.secret != self._secret:
-                # The directory was made, dropped, restored, or may be read by now: take part under the lock's name of today.
+                # The directory was made, dropped, restored, or became readable: take part under the lock's present name.
                 self._lost(connection, "the directory's secret has changed")
             differences = self.directory.take(read, self._now_ns())
             for text in differences.warnings:
@@ -432,14 +434,14 @@ class Elector:
     async def _read_directory(self) -> DirectoryRead:
         if self.session is not None and not self._is_waiting:
             return await self._ask_directory(self.session)
-        # What has changed must be known now: the connection has its answer only with the lock, and who has left the
+        # Changes must be known now: the connection gets its answer only with the lock, and a member that has left the
         # election has none.
         async with self._apart() as session:
             return await self._ask_directory(session)
 
     @asynccontextmanager
     async def _apart(self) -> AsyncIterator[ElectionSession]:
-        """Open a connection to ask one question."""
+        """Open a connection for one query."""
         session = await self._open_session(lambda: None)
         try:
             await session.converse(lock_connection.settings())
@@ -453,7 +455,7 @@ class Elector:
         )
         if self._has_left or (read.secret is not None and read.has(self._member)):
             return read
-        # The directory can be had by now, or a client has dropped it, or the row, which hides this member from all others.
+        # The directory is available now, or a client has dropped it, or the row, which hides this member from all others.
         again = lock_connection.enroll(self._database, self._member, secrets.token_hex(16))
         joined, _ = await session.converse(again)
         return replace(read, secret=joined.secret)

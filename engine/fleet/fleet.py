@@ -1,6 +1,6 @@
-"""This process as a member of its fleet: which shards it dispatches, and its ways to who dispatches the others.
+"""This process as a member of its fleet: the shards it dispatches, and its links to the dispatchers of the others.
 
-One election for each shard. What comes of elections goes to the registry (`elected`, `deposed`, `served_elsewhere`), to the streams of this member at others
+One election for each shard. Results of elections go to the registry (`elected`, `deposed`, `served_elsewhere`), to the streams of this member at others
 (`streams_elsewhere`), and to the streams of others at this one (`Visit`).
 """
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
-# Between two readings of a directory that are not the election's own.
+# Between two readings of a directory besides the election's own.
 LOOK_PAUSE_S: Final = 0.2
-# How long a directory that is needed now is waited for.
+# How long to wait for a directory that is needed now.
 LOOK_TIMEOUT_S: Final = 1.0
-# Before the first answer of an election: a proxy that starts must not send what another one sends.
+# Before the first answer of an election: a proxy that starts must not send messages that another one sends.
 _NOT_KNOWN: Final = "its dispatcher is not known yet"
 
 
@@ -40,7 +40,7 @@ class ElectedShard:
     """A shard whose dispatcher is elected.
 
     database: its name on the server.
-    open_session, on_doubt: as of `Elector`.
+    open_session, on_doubt: as in `Elector`.
     """
 
     keyspace: str
@@ -51,7 +51,7 @@ class ElectedShard:
 
 
 class ShardElection:
-    """The part of this member in one election, and what comes of it: `elector.Tables`."""
+    """The part of this member in one election, and its effects: `elector.Tables`."""
 
     def __init__(self, fleet: Fleet, shard: ElectedShard, now_ns: Callable[[], int]) -> None:
         self._fleet = fleet
@@ -70,18 +70,18 @@ class ShardElection:
         self._looked_s = -LOOK_PAUSE_S
 
     def dispatch(self, term: int) -> None:
-        """Dispatch here, and say so to all who are there by now."""
+        """Dispatch here, and announce it to all connected members."""
         self._fleet.elsewhere.dispatched_here(*self.shard)
         self._fleet.here.elected(*self.shard)
-        # Sent once the directory has been read, as follows now: before that this member may not know whom to inform.
+        # Sent once the directory has been read, which follows now: before that this member may not know whom to inform.
         self._is_unannounced = True
 
     def withhold(self, reason: str) -> None:
-        """Let the registry withhold the shard."""
+        """Make the registry withhold the shard."""
         self._fleet.here.deposed(*self.shard, reason)
 
     def not_elected(self, reason: str) -> None:
-        """Let streams that end because no member serves them say why."""
+        """Pass the reason on to streams that end because no member serves them."""
         self._fleet.here.not_elected(*self.shard, reason)
 
     async def drain(self) -> None:
@@ -113,7 +113,7 @@ class ShardElection:
             self._fleet.elsewhere.notify(members, peer_link.Dispatching(*self.shard))
 
     def look(self) -> None:
-        """Read the directory soon, once for all who ask meanwhile."""
+        """Read the directory soon, once for all callers meanwhile."""
         if self._look is None:
             loop = asyncio.get_running_loop()
             moment_s = max(loop.time(), self._looked_s + LOOK_PAUSE_S)
@@ -130,13 +130,13 @@ class ShardElection:
         self._fleet.withdraw(*self.shard, f"member {self._fleet.own.id} stops")
 
     def close(self) -> None:
-        """Read the directory no more."""
+        """Stop reading the directory."""
         if self._look is not None:
             self._look.cancel()
 
 
 class Visit:
-    """What one link of another member has brought, because this one dispatches shards: its streams and news. `LinkHearer`."""
+    """The streams and news that one link of another member has brought, because this member dispatches shards. `LinkHearer`."""
 
     def __init__(
         self,
@@ -150,12 +150,12 @@ class Visit:
         self._here = registry.here
         self._open: dict[int, RemoteReceiver] = {}
         self._closed: dict[int, RemoteReceiver] = {}
-        # Tables of which it sent news; what it could not send any more is unknown.
+        # Tables of which it sent news; news that it could no longer send is unknown.
         self._notified: dict[tuple[str, str, ShardName], None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def heard(self, message: peer_link.ToDispatcher) -> None:
-        """Take in what the member says."""
+        """Process a message of the member."""
         match message:
             case peer_link.OpenStream():
                 self._open_stream(message)
@@ -195,9 +195,9 @@ class Visit:
                 self._link.send(peer_link.RequestDone(message.number, rows))
 
     def lost(self, reason: str) -> None:
-        """Take the member's clients for gone: what they hold is due again soon, as if they had left.
+        """Treat the member's clients as gone: their messages are due again soon, as if they had left.
 
-        A commit that it carried out, and did not report before it died, is looked for.
+        A poll looks for commits that it carried out and did not report before it died.
         """
         self._fleet.gone(self)
         for keyspace, table, shard in self._notified:
@@ -216,7 +216,7 @@ class Visit:
                 receiver.end(StoreError(reason))
 
     def close(self) -> None:
-        """End the link, which the member hears as lost."""
+        """End the link, which the member sees as lost."""
         self._link.close()
 
     def _open_stream(self, message: peer_link.OpenStream) -> None:
@@ -240,7 +240,7 @@ class Visit:
             return peer_link.StreamEnded(message.receiver, reason, unserved=tuple(away))
         table = self._registry.table(keyspace, message.table)
         if not isinstance(table, MessageTable):
-            # The other member knows the table, so it may be this one that has not read it yet.
+            # The other member knows the table, so this one may not have read it yet.
             self._registry.reload_soon()
             reason = str(table or TableNotFound(keyspace, message.table))
             return peer_link.StreamEnded(message.receiver, reason)
@@ -253,7 +253,7 @@ class Visit:
         return None
 
     def _do(self, number: int, work: Coroutine[object, object, None]) -> None:
-        """Do what a request asks for, and say when it is done."""
+        """Carry out a request, and report when it is done."""
 
         async def do() -> None:
             await work
@@ -291,9 +291,9 @@ class Visit:
 
 
 class Fleet:
-    """What runs of it here. Belongs to one event loop.
+    """The fleet's parts in this process. Belongs to one event loop.
 
-    transport: the ways to other members; None where there are none.
+    transport: the links to other members; None if there are none.
     """
 
     def __init__(
@@ -329,13 +329,13 @@ class Fleet:
         return election
 
     def add(self, shard: ElectedShard) -> Elector:
-        """Withhold one more shard, whose keyspace the registry has by now, and return its elector, for who starts it."""
+        """Withhold one more shard, whose keyspace the registry has by now, and return its elector, which the caller starts."""
         election = self._add(shard)
         election.withhold(_NOT_KNOWN)
         return election.elector
 
     async def remove(self, shards: Iterable[tuple[str, ShardName]]) -> None:
-        """Take part in the elections of *shards* no more: hand over, and say goodbye in their directories."""
+        """Leave the elections of *shards*: hand over, and say goodbye in their directories."""
         gone = [self._elections[shard] for shard in shards]
         await asyncio.gather(*(election.stop() for election in gone))
         for election in gone:
@@ -346,25 +346,25 @@ class Fleet:
             self.elsewhere.dispatched_by(*election.shard, None)
 
     async def stop(self) -> None:
-        """Hand over all that is dispatched here, once what is under way has ended. Twice is fine."""
+        """Hand over everything that is dispatched here, once running work has ended. Twice is fine."""
         await asyncio.gather(*(election.stop() for election in self._elections.values()))
         if self._following is None:
             self._following = asyncio.get_running_loop().create_task(self._follow())
 
     async def _follow(self) -> None:
-        """Keep finding out who dispatches: clients that are still here commit, and the dispatchers must hear of it."""
+        """Keep finding out which members dispatch: clients that are still here commit, and the dispatchers must be informed."""
         while True:
             self.look()
             await asyncio.sleep(LOOK_PAUSE_S)
 
     async def leave(self) -> None:
-        """Say goodbye, once `close` has been called."""
+        """Say goodbye, after `close`."""
         await asyncio.gather(
             *(election.elector.leave() for election in self._elections.values())
         )
 
     def close(self) -> None:
-        """Close the ways to other members, and theirs to this one."""
+        """Close the links to other members, and theirs to this one."""
         if self._following is not None:
             self._following.cancel()
         for election in self._elections.values():
@@ -379,7 +379,7 @@ class Fleet:
         return None if election is None else election.elector
 
     def greet(self, joined: Iterable[Member]) -> None:
-        """Let members know of this one that were not seen before."""
+        """Announce this member to members that were not seen before."""
         for member in joined:
             if (
                 member.address
@@ -390,13 +390,13 @@ class Fleet:
                 self._transport.greet(member)
 
     def reconfigured(self, own: Member) -> None:
-        """Be *own* from now on, in every directory."""
+        """Become *own*, in every directory."""
         self.own = own
         for election in self._elections.values():
             election.elector.reconfigured(own)
             election.look()
 
-    # What the registry and streams ask
+    # For the registry and streams
 
     def may_send(self, keyspace: str, shard: ShardName) -> bool:
         """Return whether messages of a shard may be sent from here at this moment."""
@@ -414,12 +414,12 @@ class Fleet:
         if election := self._elections.get((keyspace, shard)):
             election.look()
 
-    # What the transport asks
+    # For the transport
 
     def accept(
         self, _member: Member, link: peer_link.PeerLink[peer_link.FromDispatcher]
     ) -> peer_link.LinkHearer[peer_link.ToDispatcher]:
-        """Serve another member, whose certificate has proved it to be itself."""
+        """Serve another member, whose certificate has proved its identity."""
         visit = Visit(self, self._registry, link)
         self._visits[visit] = None
         return visit
@@ -443,16 +443,16 @@ class Fleet:
         }
 
     async def present(self) -> list[Member]:
-        """Return the other members that some directory, read now, says are there.
+        """Return the other members that are connected according to some directory, read now.
 
-        One that cannot be read within LOOK_TIMEOUT_S says what it last said.
+        If a directory cannot be read within LOOK_TIMEOUT_S, its last answer counts.
         """
         looks = [election.elector.look() for election in self._elections.values()]
         await asyncio.wait(looks, timeout=LOOK_TIMEOUT_S)
         return self.connected()
 
     def connected(self) -> list[Member]:
-        """Return the other members that some directory said are there when it was last read."""
+        """Return the other members that were connected when some directory was last read."""
         found = {
             member.id: member
             for election in self._elections.values()
@@ -461,7 +461,7 @@ class Fleet:
         return list(found.values())
 
     def trusts(self, certificate: str) -> Member | None:
-        """Return the member that a certificate stands for; None for no member."""
+        """Return the member that a certificate identifies; None for no member."""
         found = (
             each.elector.directory.trusts(certificate) for each in self._elections.values()
         )

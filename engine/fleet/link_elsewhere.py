@@ -1,4 +1,4 @@
-"""A link to a member that dispatches, the streams on it, and the receivers whose streams they are."""
+"""A link to a member that dispatches, the streams on it, and their receivers."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
 
 
 class EndingStream:
-    """A stream with an end, `LIMIT n`, whose rows come from several dispatchers: stands before the client's receiver.
+    """A stream with an end, `LIMIT n`, whose rows come from several dispatchers; in front of the client's receiver.
 
-    Each dispatcher is asked for all of it, so what comes beyond the limit is given back. It ends when it has its rows, or
-    when all dispatchers have given what was due; once the first row has come, none waits for a first one any more, and
+    Each dispatcher is asked for all of it, so rows beyond the limit are given back. It ends when it has its rows, or
+    when all dispatchers have given their due rows. Once the first row has come, no dispatcher waits for a first one any more, and
     the client waits for the others no longer than `streams_elsewhere.REST_S`.
 
     Attributes:
         rows_left: how many rows it still takes.
         surplus: rows that came beyond the limit.
-        is_waiting: nothing has come, and the time for that is not over.
-        is_done_here: what is dispatched in this process has given what was due.
+        is_waiting: no row has come, and the time for that is not over.
+        is_done_here: the dispatcher in this process has given its due rows.
         is_over: the client's stream has ended.
 
     on_first: called when the first row has come.
-    others_done: returns whether the other dispatchers have given what was due.
+    others_done: returns whether the other dispatchers have given their due rows.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class EndingStream:
 
     @property
     def rows_max(self) -> int:
-        """Return how many rows it is to be given from now on."""
+        """Return how many more rows it takes."""
         return self.rows_left
 
     @property
@@ -82,7 +82,7 @@ class EndingStream:
         return self.rows_left == self._client.rows_max
 
     def deliver(self, rows: Sequence[RowOfStream]) -> bool:
-        """Write *rows* as far as the limit goes."""
+        """Write *rows* up to the limit."""
         given, surplus = rows[: self.rows_left], rows[self.rows_left :]
         if given:
             self._is_ready = self._client.deliver(given)
@@ -100,12 +100,12 @@ class EndingStream:
         self.check()
 
     def give_up(self) -> None:
-        """Wait for no more rows: the leases of those that the client has are running."""
+        """Stop waiting for rows: the leases of those that the client has are running."""
         self._is_late = True
         self.check()
 
     def finish(self) -> None:
-        """Note that what is dispatched here has given what was due."""
+        """Note that the dispatcher here has given its due rows."""
         self.is_done_here = True
         self.check()
 
@@ -117,7 +117,7 @@ class EndingStream:
 
     def check(self) -> None:
         """Finish the client's stream if it has its rows, or all there are."""
-        # Not before the client's socket has taken everything: the end would pass rows that
+        # Not before the client's socket has taken everything: the end would overtake rows that
         # still wait.
         is_done = self._is_late or (self.is_done_here and self._others_done())
         if (self.rows_left == 0 or is_done) and self._is_ready and not self.is_over:
@@ -125,7 +125,7 @@ class EndingStream:
             self._client.finish()
 
 
-# Of a stream that makes no progress so many deliveries are remembered.
+# Deliveries remembered for a stream that makes no progress.
 ARRIVALS_MAX: Final = 10_000
 
 
@@ -138,10 +138,10 @@ class _Arrival(NamedTuple):
 
 
 class Arrivals:
-    """The deliveries of one stream that its consumer has not passed by, as far as several dispatch to it.
+    """The deliveries of one stream that its consumer has not passed by, if several dispatch to it.
 
-    A dispatcher reports progress by the row that its delivery began with (`engine.messaging.streams.stream_order` says what for).
-    What came before that delivery is overtaken, whichever dispatcher sent it; so each other one learns how many of its rows
+    A dispatcher reports progress by the row that its delivery began with (`engine.messaging.streams.stream_order` gives the reason).
+    Everything that came before that delivery is overtaken, whichever dispatcher sent it; so each other one learns how many of its rows
     had come by then.
     """
 
@@ -166,7 +166,7 @@ class Arrivals:
         first = self._came[dispatcher]
         self._came[dispatcher] = first + rows
         if len(self._came) == 1:
-            # A member that dispatches alone knows the order.
+            # A member that is the only dispatcher knows the order.
             self._passed[dispatcher] = first + rows
             self._ahead.clear()
             return
@@ -175,7 +175,7 @@ class Arrivals:
             self._pass()
 
     def progressed(self, dispatcher: str, row: int) -> dict[str, int]:
-        """Note progress in the delivery that began with *row*; return how many rows of each other one were passed by."""
+        """Note progress in the delivery that began with *row*; return how many rows of each other dispatcher were passed by."""
         if self._passed.get(dispatcher, row) <= row < self._came.get(dispatcher, 0):
             while self._ahead[0].dispatcher != dispatcher or self._ahead[0].end <= row:
                 self._pass()
@@ -191,9 +191,9 @@ class ReceiverElsewhere:
     """A receiver of this member, and its streams, by the ids of the members that serve them.
 
     ending: the receiver, if it is a stream with an end.
-    rest: when it waits for no more rows.
-    closed: streams that are over, whose messages it goes on holding.
-    held: what the last dispatcher of a shard said that it holds, until the next one knows.
+    rest: when it stops waiting for rows.
+    closed: streams that are over, whose messages it still holds.
+    held: its messages, as the last dispatcher of a shard reported them, until the next one knows.
     is_over: the receiver itself is over, and holds messages.
     shares: how its prefetch is divided; None for a stream without one, or with an end.
     arrivals: in which order its rows came, and how far its client has come.
@@ -215,7 +215,7 @@ class ReceiverElsewhere:
 class LinkElsewhere:
     """A link to a member that dispatches, and the streams on it by their numbers: `LinkHearer`.
 
-    on_heard, on_lost: take in what the dispatcher says of a stream, and that the link is over.
+    on_heard, on_lost: take messages about a stream, and the end of the link.
     """
 
     def __init__(
@@ -227,7 +227,7 @@ class LinkElsewhere:
         self.member = member
         self.streams: dict[int, tuple[ReceiverElsewhere, StreamElsewhere]] = {}
         self.link: PeerLink[ToDispatcher] | None = None
-        # What waits for RequestDone.
+        # The requests that wait for RequestDone.
         self.wanted: dict[int, asyncio.Future[int | None]] = {}
         self._numbers = count(1)
         self._on_heard = on_heard
@@ -239,9 +239,9 @@ class LinkElsewhere:
             self.link.send(message)
 
     async def request(self, message: Callable[[int], Request], timeout_s: float) -> int | None:
-        """Send a request; return what RequestDone says, None also if the link is over or *timeout_s* has passed.
+        """Send a request; return the rows of RequestDone, None also if the link is over or *timeout_s* has passed.
 
-        message: makes it of its number.
+        message: makes it from its number.
         """
         number = next(self._numbers)
         waiting = self.wanted[number] = asyncio.get_running_loop().create_future()
@@ -253,7 +253,7 @@ class LinkElsewhere:
             del self.wanted[number]
 
     def heard(self, message: FromDispatcher) -> None:
-        """Take in what the dispatcher of streams says."""
+        """Process a message of the dispatcher of streams."""
         if isinstance(message, RequestDone):
             if (waiting := self.wanted.get(message.number)) and not waiting.done():
                 waiting.set_result(message.rows)

@@ -1,15 +1,15 @@
-"""What is said on the connection that holds a shard's lock, and what the directory is read by.
+"""The statements on the connection that holds a shard's lock, and those that read the directory.
 
-The statements stand here as conversations (`engine.messaging.store.conversation`). A statement that the server
+They are conversations (`engine.messaging.store.conversation`). A statement that the server
 refuses is thrown into the conversation as `ServerRefused`; one that gets no answer ends it.
 
-Every lock's name begins with the database, for locks belong to the server: two shards may be two
+Every lock's name begins with the database, because locks belong to the server: two shards may be two
 databases of one server. MySQL takes 64 characters and compares them without case, so the
-database stands there as a hash.
+database is in the name as a hash.
 
-The dispatcher's lock has two names. The *plain* one anybody can compute, a client too. The other one contains a *secret*
-that the directory has. Who cannot read the directory takes the plain name alone. Who can takes both, and needs the plain
-one only as far as another connection of the shards' account has it: a client of an account of its own that holds it keeps
+The dispatcher's lock has two names. Anybody can compute the *plain* one, even a client. The other one contains a *secret*
+from the directory. A member that cannot read the directory takes only the plain name. One that can takes both, and needs the plain
+one only if another connection of the shards' account has it: a client's own account that holds it keeps
 no member from dispatching. So of two connections of the shards' account one dispatches, whatever each knows of the directory.
 """
 
@@ -45,10 +45,10 @@ SETTINGS: Final = (
 
 DUPLICATE_KEY: Final = 1062
 NO_SUCH_TABLE: Final = 1146
-# A server may miss the database before it misses the table.
+# The database may be missing, or only the table.
 NO_DIRECTORY: Final = frozenset({1049, NO_SUCH_TABLE})
 INTERRUPTED: Final = 1317
-# Rights: of the database, of the table, of a column, of a command.
+# Privileges on the database, the table, a column, or for a command.
 DENIED: Final = frozenset({1044, 1142, 1143, 1227})
 # --read-only, and read-only mode as a whole.
 READ_ONLY: Final = frozenset({1290, 1836})
@@ -59,9 +59,9 @@ READ_ONLY_SAID: Final = "the server is read-only"
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """What a connection found when it was made known.
+    """The result of registering a connection.
 
-    secret: of the lock's name; None where the directory cannot be had.
+    secret: of the lock's name; None if the directory is not available.
     denied: why the member has no row; None if it has one.
     """
 
@@ -82,7 +82,7 @@ class Numbers:
 
 
 class MemberExists(Exception):
-    """Another connection of this server goes by the member's id: two shards are one database."""
+    """Another connection of this server has the member's id: two shards are one database."""
 
 
 class NotWritable(Exception):
@@ -90,7 +90,7 @@ class NotWritable(Exception):
 
 
 class LockLost(Exception):
-    """Another connection may have the dispatcher's lock, or the directory says another secret."""
+    """Another connection may have the dispatcher's lock, or the directory has another secret."""
 
 
 class NumberTaken(Exception):
@@ -116,7 +116,7 @@ def member_lock(database: str, member: bytes) -> bytes:
 
 
 def number_lock(database: str, number: int) -> bytes:
-    """Return the name of the lock by which a connected member keeps its number, also where the directory is dropped."""
+    """Return the name of the lock by which a connected member keeps its number, even if the directory is dropped."""
     return dispatcher_lock(database) + b"#%d" % number
 
 
@@ -127,14 +127,14 @@ def settings() -> Conversation[None]:
 
 
 def join(database: str, member: Member, new_secret: str) -> Conversation[Joined]:
-    """Make the connection known, and `enroll`.
+    """Register the connection, and `enroll`.
 
     Raises:
         MemberExists: the member has another connection to this database.
-        ServerRefused: the server has trouble that no right explains.
+        ServerRefused: the server has trouble that no missing privilege explains.
     """
     yield from settings()
-    # This lock is the sign of life: the server frees it with the connection.
+    # This lock shows that the member is alive: the server frees it with the connection.
     if not (yield from _take(member_lock(database, member.id.encode()), 0)):
         raise MemberExists
     # If another member has it, the row of one of them is refused: `publish`.
@@ -143,10 +143,10 @@ def join(database: str, member: Member, new_secret: str) -> Conversation[Joined]
 
 
 def enroll(database: str, member: Member, new_secret: str) -> Conversation[Joined]:
-    """Write the member's row; make the directory, with *new_secret*, where there is none.
+    """Write the member's row; make the directory, with *new_secret*, if there is none.
 
     Raises:
-        ServerRefused: the server has trouble that no right explains.
+        ServerRefused: the server has trouble that no missing privilege explains.
     """
     if (yield from _is_read_only()):
         return Joined((yield from read_secret(database)), READ_ONLY_SAID)
@@ -154,7 +154,7 @@ def enroll(database: str, member: Member, new_secret: str) -> Conversation[Joine
     try:
         denied = yield from publish(database, member)
     except NumberTaken as taken:
-        # By a row that a dump has brought, say, which the dispatcher deletes in the end.
+        # For example by a row from a dump, which the dispatcher deletes eventually.
         denied = str(taken)
     except ServerRefused as refused:
         if refused.code not in READ_ONLY:
@@ -178,7 +178,7 @@ def enroll(database: str, member: Member, new_secret: str) -> Conversation[Joine
 
 
 def _in_directory(write: StoreQuery) -> Conversation[None]:
-    """Write into the directory, which is made where it, or a part of it, is missing."""
+    """Write into the directory, and create it first if it, or a part of it, is missing."""
     try:
         yield write
     except ServerRefused as refused:
@@ -194,20 +194,20 @@ def _name(database: str) -> bytes:
 
 
 def _is_read_only() -> Conversation[bool]:
-    """Ask, for an account that is above that could still write, and make a replica differ."""
+    """Return whether the server is read-only, for an account that could still write, and make a replica differ."""
     answer = yield StoreQuery(b"SELECT @@global.read_only OR @@global.innodb_read_only", 1)
     return answer.rows[0][0] != (b"0",)
 
 
 def read_secret(database: str) -> Conversation[str | None]:
-    """Return the secret of a database; None where the directory has none, or cannot be read."""
+    """Return the secret of a database; None if the directory has none, or cannot be read."""
     sql = b"SELECT secret FROM streamfrom.locks WHERE database_name = %b" % _name(database)
     answer = yield from _if_readable(StoreQuery(sql, 1))
     return _text(answer.rows[0][0][0]) if answer is not None and answer.rows else None
 
 
 def _if_readable(query: StoreQuery) -> Conversation[StoreAnswer | None]:
-    """Return the answer; None where there is no directory, or this account may not read it."""
+    """Return the answer; None if there is no directory, or this account may not read it."""
     try:
         return (yield query)
     except ServerRefused as refused:
@@ -221,7 +221,7 @@ def _text(value: bytes | None) -> str | None:
 
 
 def publish(database: str, member: Member) -> Conversation[str | None]:
-    """Write the member's row, and make the directory before; return what denies it.
+    """Write the member's row, creating the directory before; return why that is denied.
 
     Raises:
         NumberTaken: the row of another member has its number.
@@ -306,7 +306,7 @@ def keep(database: str, secret: str | None) -> Conversation[LockHold]:
     """Return how a connection that has acquired the dispatcher's lock has it now.
 
     Raises:
-        LockLost: another connection of the account has the plain name, or the directory says another secret.
+        LockLost: another connection of the account has the plain name, or the directory has another secret.
     """
     if (yield from read_secret(database)) != secret:
         raise LockLost("the directory has another secret for the lock than before")
@@ -331,7 +331,7 @@ def _hold(database: str) -> Conversation[LockHold | None]:
 
 
 def _holder(lock: bytes) -> Conversation[tuple[int | None, bool]]:
-    """Return the connection that has a lock, and whether it is one of this account: those every account sees."""
+    """Return the connection that has a lock, and whether it is one of this account: every account sees those."""
     answer = yield StoreQuery(
         b"SELECT k.holder, EXISTS (SELECT 1 FROM information_schema.processlist AS p WHERE p.id = k.holder"
         b" AND p.user = SUBSTRING_INDEX(USER(), '@', 1)) FROM (SELECT IS_USED_LOCK(%b) AS holder) AS k"
@@ -351,13 +351,13 @@ def _take(lock: bytes, wait_s: int) -> Conversation[bool]:
 
 
 def write_term(database: str) -> Conversation[int]:
-    """Write the next term and return it; 0 where none can be written.
+    """Write the next term and return it; 0 if none can be written.
 
     Only the holder of the lock calls this, so no other term is written meanwhile.
 
     Raises:
         NotWritable: the server is read-only.
-        ServerRefused: the server has trouble that no right explains.
+        ServerRefused: the server has trouble that no missing privilege explains.
     """
     if (yield from _is_read_only()):
         raise NotWritable(READ_ONLY_SAID)
@@ -385,10 +385,10 @@ def write_term(database: str) -> Conversation[int]:
 def read_directory(
     database: str, own: Member, secret: str | None
 ) -> Conversation[DirectoryRead]:
-    """Read who is there and who dispatches.
+    """Read which members are connected and which one dispatches.
 
-    The server answers that itself, by who holds which lock: no row has to be kept fresh for it, and no
-    clock is asked. Any connection may ask. *secret*: the one that the reader's own election uses.
+    The server derives this from its locks: no row has to be kept fresh for it, and no
+    clock is involved. Any connection may run it. *secret*: the one that the reader's own election uses.
     """
     plain = dispatcher_lock(database)
     by_secret, mine = dispatcher_lock(database, secret), member_lock(database, own.id.encode())
@@ -425,7 +425,7 @@ def read_directory(
         if now == holder and not is_ours:
             outsider = holder
     if holder is None or (outsider is not None and secret is not None):
-        # Who waits for the plain name holds the other one, and does not dispatch; who need not wait does.
+        # A member that waits for the plain name holds the other one, and does not dispatch; one that need not wait does.
         holder = _number(has_secret)
     return DirectoryRead(holder, _number(has_own), entries, _text(its_secret), outsider)
 

@@ -1,11 +1,11 @@
-"""How members of a fleet reach each other: what they say, and the ways on which they say it.
+"""How members of a fleet communicate: their messages, and the links that carry them.
 
-The member that has the clients of streams opens them at the dispatcher of their shards, says how many rows
-their sockets have taken, and reports what commits did. The dispatcher sends rows, as the bytes that the client gets.
-Neither ids nor shards travel with rows: the dispatcher keeps what it needs to give rows back.
+The member with the clients of streams opens these streams at the dispatcher of their shards, reports how many rows
+their sockets have taken, and reports the effects of commits. The dispatcher sends rows, as the bytes that the client gets.
+Neither ids nor shards travel with rows: the dispatcher keeps everything it needs to give rows back.
 
-A *link* is one ordered way from a member to another. The one that needs the other opens it; what the other
-one needs goes by a second link. While a link lives nothing is lost; when it breaks, all its streams are over.
+A *link* is one ordered channel from a member to another. The member that needs the other opens it; the other
+direction uses a second link. While a link lives nothing is lost; when it breaks, all its streams are over.
 The transport turns messages, which are plain values, into bytes.
 """
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 class OpenStream(events.AboutStream):
     """Send messages of a table to a client.
 
-    receiver: its number, drawn by the sender; one of a link has no other's.
-    shards: whose messages; at least one.
-    columns, prefetch, rows_max, connection_id, keys, window_first: as of `Receiver`.
+    receiver: its number, drawn by the sender; unique on a link.
+    shards: the shards of the messages; at least one.
+    columns, prefetch, rows_max, connection_id, keys, window_first: as in `Receiver`.
     held: the ids of messages that former dispatchers sent to it, by shard, as far as is known.
-    share: as of `events.ShareGiven`; None for its whole prefetch.
+    share: as in `events.ShareGiven`; None for its whole prefetch.
     """
 
     keyspace: str
@@ -54,14 +54,14 @@ class OpenStream(events.AboutStream):
 
 @record
 class RowsTaken(events.AboutStream):
-    """The client's socket has taken so many *rows* since the stream began."""
+    """How many *rows* the client's socket has taken since the stream began."""
 
     rows: int
 
 
 @record
 class CloseStream(events.AboutStream):
-    """The stream is over: rows after the first *taken* are to be given back, the others go on being held."""
+    """The stream is over: rows after the first *taken* are to be given back, the others stay held."""
 
     taken: int
 
@@ -75,7 +75,7 @@ class ForgetStream(events.AboutStream):
 
 @record
 class News:
-    """A commit did this to messages of a table."""
+    """The effect of a commit on messages of a table."""
 
     keyspace: str
     table: str
@@ -84,7 +84,7 @@ class News:
 
 @record
 class Dispatching:
-    """The sender dispatches a shard from now on, so its directory is to be read."""
+    """The sender dispatches a shard from now on, so its directory must be read."""
 
     keyspace: str
     shard: ShardName
@@ -92,10 +92,10 @@ class Dispatching:
 
 @record
 class DefinitionsChanged:
-    """A statement that went through the sender has changed tables of a keyspace; answer RequestDone once they are read.
+    """A statement through the sender has changed tables of a keyspace; the answer is RequestDone once they are read.
 
-    number: as of ShowLeases.
-    tables: those that it names; none where it defined something else, such as a routine.
+    number: as in ShowLeases.
+    tables: those that it names; none if it defined something else, such as a routine.
     """
 
     number: int
@@ -105,10 +105,10 @@ class DefinitionsChanged:
 
 @record
 class ShowLeases:
-    """Write the leases of messages that are in memory alone; answer RequestDone once the rows show them, unless they are locked.
+    """Write leases that exist only in memory; the answer is RequestDone once the rows show them, unless they are locked.
 
-    number: drawn by the sender; one of a link has no other's.
-    ids: of which messages; None for all of the table.
+    number: drawn by the sender; unique on a link.
+    ids: the messages; None for all of the table.
     """
 
     number: int
@@ -120,11 +120,11 @@ class ShowLeases:
 
 @record
 class AckEarly:
-    """Take an ack that is written soon, as `vt_ack = early` asks; answer RequestDone at once.
+    """Take an ack that is written soon, as with `vt_ack = early`; RequestDone answers at once.
 
-    number: as of ShowLeases.
+    number: as in ShowLeases.
     ids: the messages, as literals.
-    acked_ns: what their ``time_acked`` is to be.
+    acked_ns: their future ``time_acked``.
     """
 
     number: int
@@ -140,7 +140,7 @@ class AckEarly:
 
 @record
 class RequestDone:
-    """What ShowLeases, DefinitionsChanged or AckEarly asked for is done.
+    """A request by ShowLeases, DefinitionsChanged or AckEarly is done.
 
     number: that of the request.
     rows: how many messages AckEarly acknowledges; None if it was not taken, and for other requests.
@@ -152,10 +152,10 @@ class RequestDone:
 
 @record
 class RowsSent(events.AboutStream):
-    """Rows of a stream; none say that it is served.
+    """Rows of a stream; an empty one confirms that the stream is served.
 
     first: the number of the first one, counted from 0.
-    types: as `engine.messaging.table.message.ClaimedRow` has them; b"" from a member whose version does not report them.
+    types: as in `engine.messaging.table.message.ClaimedRow`; b"" from a member whose version does not report them.
     """
 
     first: int
@@ -165,7 +165,7 @@ class RowsSent(events.AboutStream):
 
 @record
 class StreamEnded(events.AboutStream):
-    """The sender does not serve the stream any more.
+    """The sender no longer serves the stream.
 
     held: the ids of the messages that it holds, by shard.
     unserved: the shards that the sender does not dispatch, if that is the reason.
@@ -193,7 +193,7 @@ OfStream: TypeAlias = RowsSent | StreamEnded | events.Finish | events.StreamNews
 FromDispatcher: TypeAlias = OfStream | RequestDone
 
 
-# The ways
+# Links
 
 
 MessageT = TypeVar("MessageT", contravariant=True)
@@ -203,29 +203,29 @@ class PeerLink(Protocol[MessageT]):
     """One end of a link."""
 
     def send(self, message: MessageT) -> None:
-        """Send *message*, or queue it. Never waits, never raises; nothing once the link is over."""
+        """Send *message*, or queue it. Never waits, never raises; does nothing once the link is over."""
 
     def close(self) -> None:
-        """Close it once all is sent; its hearer hears nothing more. Twice is fine."""
+        """Close it once everything is sent; its hearer gets nothing more. Twice is fine."""
 
 
 class LinkHearer(Protocol[MessageT]):
-    """Who hears what comes by a link, in order, one message at a time, on the loop."""
+    """The receiver of a link's messages, in order, one at a time, on the loop."""
 
     def heard(self, message: MessageT) -> None:
-        """Take in a message."""
+        """Process a message."""
 
     def lost(self, reason: str) -> None:
-        """Note that the link is over, by no doing of this side. Called once; *reason* names the address tried."""
+        """Note that the link is over, not closed by this side. Called once; *reason* names the address tried."""
 
 
 class PeerTransport(Protocol):
-    """The ways to other members."""
+    """The links to other members."""
 
     def connect(
         self, member: Member, hearer: LinkHearer[FromDispatcher]
     ) -> PeerLink[ToDispatcher]:
-        """Return a link at once; it may still fail, which its hearer hears within 2 s."""
+        """Return a link at once; it may still fail, which its hearer learns within 2 s."""
 
     def greet(self, member: Member) -> None:
         """Notify *member* of a member that it may not know yet: it reads its directories soon."""

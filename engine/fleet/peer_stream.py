@@ -1,12 +1,12 @@
-"""One stream between two members, from both of its ends. Pure: what is to be sent goes to a function.
+"""One stream between two members, from both of its ends. Pure: messages to send go to a function.
 
 At the dispatcher it is a `Receiver` like any other, whose rows spend credit. At the member that has the
 client its rows go into the client's own receiver, together with those that are dispatched there.
 
 Rows of a stream are numbered in the order in which they are sent. The member that has the client reports how many
 its socket has taken, always as the total, so a report that is lost, doubled or late does no harm.
-What is sent and not reported is *away*; more is sent only while that is below WINDOW_BYTES. So a
-consumer that stands still holds back its own rows and no others, as the flow control of HTTP/2 does for
+Rows that are sent and not reported are *away*; more is sent only while these are below WINDOW_BYTES. So a
+stalled consumer holds back only its own rows, as the flow control of HTTP/2 does for
 bytes, but by what the client took and not by what some buffer took.
 """
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
-# Small rows of a millisecond or two of a fast consumer; a large row goes alone.
+# A millisecond or two of small rows for a fast consumer; a large row goes alone.
 WINDOW_BYTES: Final = 256 << 10
-# A row's share of its message besides the bytes that the client gets.
+# The overhead of a row in its message, without the bytes that the client gets.
 ROW_BYTES: Final = 64
 
 
@@ -52,7 +52,7 @@ class RowsAway:
 
     @property
     def has_credit(self) -> bool:
-        """True while more may be sent; the last batch may go beyond the window."""
+        """True while more may be sent; the last batch may exceed the window."""
         return self._bytes < self._window_bytes
 
     def send(self, rows: Sequence[ClaimedRow]) -> int:
@@ -63,7 +63,7 @@ class RowsAway:
         return first
 
     def reported(self, taken: int) -> bool:
-        """Take in how many rows the client's socket has taken; return whether there is credit again.
+        """Process how many rows the client's socket has taken; return whether there is credit again.
 
         Raises:
             RowsMissing: it has taken more than it was sent.
@@ -90,7 +90,7 @@ def _size(payload: bytes) -> int:
     return len(payload) + ROW_BYTES
 
 
-# Of a stream without a prefetch the next dispatcher gets so many ids of a shard.
+# The most ids per shard that the next dispatcher gets for a stream without a prefetch.
 HELD_REPORTED_MAX: Final = 10_000
 _TYPES: Final = attrgetter("types")
 
@@ -98,7 +98,7 @@ _TYPES: Final = attrgetter("types")
 class RemoteReceiver:
     """The dispatcher's end: `engine.messaging.table.message.Receiver` for a client of another member.
 
-    held_by: returns which messages it holds.
+    held_by: returns the messages it holds.
     away: its rows that are on their way.
     """
 
@@ -124,7 +124,7 @@ class RemoteReceiver:
 
     def deliver(self, rows: Sequence[ClaimedRow]) -> bool:
         """Send *rows*; False when the client has to take some before there are more."""
-        # All of one batch are of one type but where an ALTER came between the statements of a claim.
+        # All of one batch have one type, unless an ALTER came between the statements of a claim.
         for types, part in groupby(rows, _TYPES):
             sent = tuple(part)
             payloads = tuple(row.payload for row in sent)
@@ -134,16 +134,16 @@ class RemoteReceiver:
         return self.away.has_credit
 
     def end(self, error: StreamfromError) -> None:
-        """Report to the other member that it must find another dispatcher, and what that one is to know."""
+        """Report to the other member that it must find another dispatcher, with the facts that one needs."""
         held = {shard: ids[:HELD_REPORTED_MAX] for shard, ids in self._held_by(self).items()}
         self._send(peer_link.StreamEnded(self.opened.receiver, str(error), held))
 
     def finish(self) -> None:
-        """Report that the stream has all it asked for."""
+        """Report that the stream has all its rows."""
         self._send(events.Finish(self.opened.receiver))
 
     def report(self, found: events.StreamReport) -> None:
-        """Report to the member with the client; when rows come that one sees by itself."""
+        """Report to the member with the client, which sees by itself when rows come."""
         if not isinstance(found, events.Deliver):
             self._send(replace(found, receiver=self.opened.receiver))
 
@@ -153,9 +153,9 @@ class StreamElsewhere:
 
     Attributes:
         number: of the stream, on its link.
-        shards: whose messages come by it.
+        shards: the shards whose messages it brings.
         is_served: the dispatcher has taken it.
-        is_finished: it has an end, and the dispatcher has given what was due.
+        is_finished: it has an end, and the dispatcher has given its due rows.
     """
 
     def __init__(
@@ -185,13 +185,13 @@ class StreamElsewhere:
         self._refused += rows
 
     def taken(self) -> peer_link.RowsTaken | None:
-        """Return what to report now that the client's socket has all that came, once that is a quarter of the window."""
+        """Return the report for when the client's socket has taken everything, once that is a quarter of the window."""
         if self._unreported < self._report_bytes:
             return None
         self._unreported = 0
         return peer_link.RowsTaken(self.number, self._received)
 
     def closed(self, unsent: Sequence[RowOfStream]) -> peer_link.CloseStream:
-        """Return the end of the stream. unsent: what the client's receiver was given and never sent."""
+        """Return the end of the stream. unsent: rows that the client's receiver was given and never sent."""
         waiting = sum(isinstance(row, PeerRow) and row.stream == self.number for row in unsent)
         return peer_link.CloseStream(self.number, self._received - self._refused - waiting)

@@ -1,9 +1,9 @@
-"""How one stream's prefetch is divided among the members that dispatch to it, so that it holds no more than that of all together. Pure.
+"""How one stream's prefetch is divided among its dispatchers, so that it holds no more than that from all together. Pure.
 
-Each dispatcher has a *share*: how many messages the stream may hold that it sent. All shares together are never more than the
-prefetch. A dispatcher *wants* more where messages are due and its share is full. It gets what no dispatcher has, or else another one
-gives up a part: half of its share, or half of the difference where that one wants more as well. Room that was given up is given to
-another one only once the dispatcher that gave it up has said how many messages the stream holds.
+Each dispatcher has a *share*: how many of its messages the stream may hold. All shares together are never more than the
+prefetch. A dispatcher *wants* more if messages are due and its share is full. It gets any unassigned part, or else another dispatcher
+gives up a part: half of its share, or half of the difference if that one wants more as well. Room that was given up is given to
+another dispatcher only once the giver has reported how many messages the stream holds.
 """
 
 from __future__ import annotations
@@ -14,43 +14,43 @@ from streamfrom.engine.messaging.streams.attached_receiver import UNLIMITED
 
 
 class ShareChange(NamedTuple):
-    """A dispatcher is to be notified of its new share."""
+    """A dispatcher must be notified of its new share."""
 
     dispatcher: str
     share: int
 
 
 class PrefetchShares:
-    """The shares of one stream. What changes them returns the changes that dispatchers are to be notified of now.
+    """The shares of one stream. Methods that change them return the changes to notify dispatchers of.
 
-    prefetch: how many messages the stream holds at most; at least one. UNLIMITED is not divided: each dispatcher has all of it. A
-        stream with `vt_prefetch = auto` is UNLIMITED here, and has a window of its own with each dispatcher.
+    prefetch: how many messages the stream may hold; at least one. UNLIMITED is not divided: each dispatcher has all of it. A
+        stream with `vt_prefetch = auto` is UNLIMITED here, and has its own window with each dispatcher.
     """
 
     def __init__(self, prefetch: int, dispatcher: str) -> None:
-        """Give all to the only *dispatcher*."""
+        """Give everything to the only *dispatcher*."""
         self._prefetch = prefetch
         self._shares = {dispatcher: prefetch}
-        # How many messages the stream may hold yet of a dispatcher that has not answered the last change of its share.
+        # How many messages the stream may still hold of a dispatcher that has not answered the last change of its share.
         self._bounds: dict[str, int] = {}
         # In the order in which they came to want more.
         self._wanting: dict[str, None] = {}
-        # Who gives up a part of its share at this moment: one at a time.
+        # The dispatcher that is giving up a part of its share: one at a time.
         self._giver: str | None = None
 
     def joined(self, dispatcher: str) -> int:
-        """Return the share of one more dispatcher: what no other has. It wants more as soon as it has answered."""
+        """Return the share of a new dispatcher: the unassigned part. It wants more as soon as it has answered."""
         share = UNLIMITED if self._prefetch == UNLIMITED else self._free
         self._shares[dispatcher] = self._bounds[dispatcher] = share
         self._wanting[dispatcher] = None
         return share
 
     def idle(self, dispatcher: str) -> list[ShareChange]:
-        """Let others have the share of one that dispatches nothing; it comes to want more if it ever does."""
+        """Free the share of a dispatcher without due messages; it will want more if it ever has some."""
         return [] if self._prefetch == UNLIMITED else [self._change(dispatcher, 0)]
 
     def left(self, dispatcher: str) -> list[ShareChange]:
-        """Let others have the share of one that dispatches no more."""
+        """Free the share of a former dispatcher."""
         for each in (self._shares, self._bounds, self._wanting):
             each.pop(dispatcher, None)
         return self._has_answered(dispatcher)
@@ -100,7 +100,7 @@ class PrefetchShares:
         wanting = [one for one in self._wanting if one not in self._bounds]
         wanting.sort(key=self._shares.__getitem__)
         if free and wanting:
-            # As with water: who has least gets what there is until the others have as much.
+            # As with water: the smallest share grows until the others are as large.
             level = -(-(free + sum(map(self._shares.__getitem__, wanting))) // len(wanting))
             for one in list(wanting):
                 if more := min(free, max(0, level - self._shares[one])):
@@ -115,13 +115,13 @@ class PrefetchShares:
         return changes
 
     def _change(self, one: str, share: int) -> ShareChange:
-        # It says again what it wants with another share.
+        # With another share it announces again whether it wants more.
         self._wanting.pop(one, None)
         self._bounds[one], self._shares[one] = self._shares[one], share
         return ShareChange(one, share)
 
     def _giving(self, wanting: str) -> tuple[str | None, int]:
-        """Return who gives up a part of its share for *wanting*, and what it keeps; None if no dispatcher has more."""
+        """Return the dispatcher that gives up a part of its share for *wanting*, and its remaining share; None if none has more."""
         lefts = {
             one: self._left(one, wanting)
             for one in self._shares
@@ -135,9 +135,9 @@ class PrefetchShares:
         return giver, lefts[giver]
 
     def _left(self, one: str, wanting: str) -> int:
-        """Return what *one* keeps of its share where it gives up a part for *wanting*."""
+        """Return the remaining share of *one* after it gives up a part for *wanting*."""
         share, least = self._shares[one], self._shares[wanting]
         if one not in self._wanting:
             return share // 2
-        # The last one goes from hand to hand, or a prefetch that is smaller than they are many would serve some alone.
+        # The last one is passed around, or a prefetch smaller than their number would serve only some.
         return (share + least) // 2 if share - least > 1 or not least else share

@@ -1,9 +1,9 @@
 """The streams and news of this member that concern shards which other members dispatch.
 
-Each of its receivers has one stream at each member that dispatches shards it covers, over one link for each member.
-What comes goes into the receiver next to what is dispatched here, and the dispatchers share the stream's prefetch
+Each of its receivers has one stream at each member that dispatches shards it covers, over one link per member.
+Their rows go into the receiver together with those dispatched here, and the dispatchers share the stream's prefetch
 (`engine.fleet.prefetch_shares`). When a dispatcher changes, or a link breaks, the streams begin again at the next dispatcher; in
-between the tables' own schedulers count their grace, with the reason that the link gave.
+between the tables' own schedulers count their grace period, with the link's reason.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ if TYPE_CHECKING:
 # Pauses between two tries to reach a member.
 RETRY_FIRST_S: Final = 0.1
 RETRY_LAST_S: Final = 1.0
-# A reschedule waits so long at most for a dispatcher that does not answer.
+# A reschedule waits no longer than this for a dispatcher that does not answer.
 SHOW_LEASES_S: Final = 3.0
-# An early ack as well. The link of one that is gone breaks before.
+# So does an early ack. The link of a dead member breaks before.
 ACK_ANSWERED_S: Final = 3.0
-# A dispatcher that hangs keeps the rows of the others no longer from a client whose stream has an end.
+# If one dispatcher hangs, a client whose stream has an end waits no longer for it than this.
 REST_S: Final = 3.0
-# And a statement that changes tables for members that do not; they read them again within `schema_reload`.
+# So does a statement that changes tables, for other members; these read them again within `schema_reload` anyway.
 DEFINITIONS_READ_S: Final = 1.0
-# Commits that may have written to any queue are reported together for so long.
+# Commits that may have written to any queue are gathered this long into one report.
 GATHERED_S: Final = 0.01
 # This process among the dispatchers of a stream; no member has this id.
 HERE: Final = ""
@@ -59,9 +59,9 @@ HERE: Final = ""
 class StreamsElsewhere(Dispatcher):
     """The streams of this process, whose dispatchers are this member and others. Belongs to one event loop.
 
-    present: returns the other members that are there by now, though nothing has reported them yet.
-    unserved: is given a shard whose dispatcher does not serve the streams of this member, and why: to find out who dispatches now.
-    here: what this process dispatches to them.
+    present: returns the other connected members, even if nothing has reported them yet.
+    unserved: is given a shard whose dispatcher does not serve the streams of this member, and the reason, to find its present dispatcher.
+    here: the dispatcher of this process.
     """
 
     here: DispatcherHere
@@ -77,10 +77,10 @@ class StreamsElsewhere(Dispatcher):
         self._unserved = unserved
         self._dispatchers: dict[tuple[str, ShardName], Member] = {}
         self._served: set[tuple[str, ShardName]] = set()
-        # Shards that their dispatchers, as far as this member knows, do not dispatch; until the directory is read again.
+        # Shards that their supposed dispatchers do not dispatch, until the directory is read again.
         # Streams of other shards must not wait for that: the server of the one may be away.
         self._refused: set[tuple[str, ShardName]] = set()
-        # Tables of which news were sent; what a dispatcher or a link that is gone did not get is unknown.
+        # Tables of which news were sent; a dispatcher or link that is gone may have missed some.
         self._known: dict[tuple[str, ShardName], set[str]] = defaultdict(set)
         # Shards on which commits may have written to any queue, until that is reported.
         self._gathered: dict[tuple[str, ShardName], asyncio.TimerHandle] = {}
@@ -91,7 +91,7 @@ class StreamsElsewhere(Dispatcher):
         # Members that are not tried before their pause is over.
         self._resting: dict[str, asyncio.TimerHandle] = {}
 
-    # Who dispatches
+    # Dispatchers
 
     def dispatched_by(self, keyspace: str, shard: ShardName, member: Member | None) -> None:
         """Follow the dispatcher of a shard. member: None if it is this process, or not known."""
@@ -118,7 +118,7 @@ class StreamsElsewhere(Dispatcher):
                 self.here.take_over(record.receiver, {shard: ids})
 
     def notify(self, members: Iterable[Member], message: peer_link.Dispatching) -> None:
-        """Notify those of *members* that can be reached of what concerns all of them."""
+        """Send *message* to those of *members* that can be reached."""
         for link in self._links_to(members):
             link.send(message)
 
@@ -140,7 +140,7 @@ class StreamsElsewhere(Dispatcher):
     async def show_leases(
         self, keyspace: str, shard: ShardName, table: str, ids: tuple[bytes, ...] | None
     ) -> None:
-        """Have the dispatcher of a shard write leases; it is waited for while its link lives, SHOW_LEASES_S at most."""
+        """Have the dispatcher of a shard write leases; wait for it while its link lives, SHOW_LEASES_S at most."""
         if link := self._link_of(keyspace, shard):
             await link.request(
                 lambda number: peer_link.ShowLeases(number, keyspace, table, shard, ids),
@@ -163,9 +163,9 @@ class StreamsElsewhere(Dispatcher):
         )
 
     def happened(self, keyspace: str, table: str, event: events.TableEvent) -> None:
-        """Report to the dispatcher of a shard what a commit did there, if it can be reached.
+        """Report the effect of a commit to the dispatcher of the shard, if it can be reached.
 
-        That any queue may have been written to is reported once for all commits of GATHERED_S.
+        Commits that may have written to any queue are reported once per GATHERED_S.
         """
         key = keyspace, event.shard
         if table != ANY_TABLE:
@@ -184,7 +184,7 @@ class StreamsElsewhere(Dispatcher):
         self._known[key].add(news.table)
 
     def _repeat_news(self, link: LinkElsewhere, key: tuple[str, ShardName]) -> None:
-        """Have a dispatcher look at the rows of which it may not have heard: those of before it, or before its link."""
+        """Have a dispatcher look at rows whose news it may have missed: from before it, or before its link."""
         keyspace, shard = key
         for table in sorted(self._known[key]):
             link.send(peer_link.News(keyspace, table, (events.Changed(shard, None),)))
@@ -207,7 +207,7 @@ class StreamsElsewhere(Dispatcher):
             record.receiver, keyspace, name, hearer=partial(self._reported, record, HERE)
         )
         record.table, own = table.name, receiver.prefetch
-        # A table without a limit may be given one while the stream is open.
+        # A table without a limit may get one while the stream is open.
         if receiver.rows_max is None and own != 0:
             prefetch = table.properties.prefetch if own is None else own
             record.shares = PrefetchShares(_divided(prefetch), HERE)
@@ -218,7 +218,7 @@ class StreamsElsewhere(Dispatcher):
         return table
 
     def reconfigure(self, table: MessageTable) -> None:
-        """Have open streams that have no prefetch of their own divide that of the table."""
+        """Divide the table's prefetch for open streams without their own."""
         self.here.reconfigure(table)
         prefetch = _divided(table.properties.prefetch)
         for record in self._receivers.values():
@@ -237,7 +237,7 @@ class StreamsElsewhere(Dispatcher):
                 record.ending.ready()
 
     def wait_over(self, receiver: Receiver) -> None:
-        """Let a stream with an end wait for its first message no longer, wherever it is served."""
+        """Stop a stream with an end waiting for its first message, wherever it is served."""
         record = self._receivers.get(receiver.id)
         ending = None if record is None else record.ending
         has_rows = ending is not None and not ending.is_empty
@@ -254,7 +254,7 @@ class StreamsElsewhere(Dispatcher):
             record.rest = loop.call_later(REST_S, record.ending.give_up)
 
     def detach(self, receiver: Receiver, unsent: Sequence[RowOfStream] = ()) -> None:
-        """End the streams of a receiver; *unsent*, and what it refused, goes back to where it came from."""
+        """End the streams of a receiver; *unsent*, and the rows it refused, go back to their dispatchers."""
         record = self._receivers.get(receiver.id)
         if record is not None and not record.is_over:
             record.is_over = True
@@ -267,7 +267,7 @@ class StreamsElsewhere(Dispatcher):
         self.here.detach(receiver, unsent)
 
     def forget(self, receiver: Receiver, *, has_left: bool) -> None:
-        """Let a detached receiver go, as `Dispatcher.forget`."""
+        """Forget a detached receiver, as `Dispatcher.forget`."""
         self.here.forget(receiver, has_left=has_left)
         record = self._receivers.pop(receiver.id, None)
         if record is not None:
@@ -285,7 +285,7 @@ class StreamsElsewhere(Dispatcher):
         self._receivers.clear()
         self._dispatchers.clear()
 
-    # What links say
+    # Messages of links
 
     def _heard(
         self,
@@ -294,7 +294,7 @@ class StreamsElsewhere(Dispatcher):
         stream: StreamElsewhere,
         message: peer_link.OfStream,
     ) -> None:
-        """Take in what a dispatcher says of a stream."""
+        """Process a dispatcher's message about a stream."""
         match message:
             case peer_link.RowsSent():
                 self._rows_came(link, record, stream, message)
@@ -303,7 +303,7 @@ class StreamsElsewhere(Dispatcher):
             case events.Finish():
                 stream.is_finished = True
             case peer_link.StreamEnded():
-                # Look for who dispatches now.
+                # Look for the present dispatcher.
                 record.held |= message.held
                 self._refused.update((record.keyspace, each) for each in message.unserved)
                 self._rest(link.member)
@@ -351,7 +351,7 @@ class StreamsElsewhere(Dispatcher):
     def _reported(
         self, record: ReceiverElsewhere, dispatcher: str, found: events.StreamReport
     ) -> None:
-        """Take in what a dispatcher, this process or another one, says of its part of a stream."""
+        """Process a report of a dispatcher, this process or another one, on its part of a stream."""
         match found:
             case events.Deliver():
                 record.arrivals.came(dispatcher, len(found.rows))
@@ -368,7 +368,7 @@ class StreamsElsewhere(Dispatcher):
                     )
 
     def _link_lost(self, link: LinkElsewhere, reason: str) -> None:
-        """Let the streams of a link begin again."""
+        """Restart the streams of a link."""
         if self._links.get(link.member.id) is link:
             del self._links[link.member.id]
         self._rest(link.member)
@@ -425,7 +425,7 @@ class StreamsElsewhere(Dispatcher):
         record.arrivals.joined(link.member.id)
         link.streams[stream.number] = record, stream
         receiver = record.receiver
-        # What a dispatcher elsewhere said is newer than what was sent from here.
+        # A remote dispatcher's report is newer than the messages sent from here.
         held = {**self.here.held_by(receiver), **record.held}
         link.send(
             peer_link.OpenStream(
@@ -449,7 +449,7 @@ class StreamsElsewhere(Dispatcher):
     def _close(
         self, record: ReceiverElsewhere, member: str, unsent: Sequence[RowOfStream]
     ) -> None:
-        """End a stream. What waits for the client's socket it still gets, but for what is *unsent*."""
+        """End a stream. The client still gets rows that wait for its socket, except *unsent*."""
         stream = record.streams.pop(member)
         link = self._links[member]
         del link.streams[stream.number]
@@ -459,9 +459,9 @@ class StreamsElsewhere(Dispatcher):
         self._left_open(record, stream)
 
     def _left_open(self, record: ReceiverElsewhere, stream: StreamElsewhere) -> None:
-        """Note that a dispatcher is gone before it had given all rows of a stream, or said that there are none.
+        """Note that a dispatcher went away before it had given all rows of a stream, or reported that there are none.
 
-        If the stream has an end and no row yet, it waits for the next dispatcher here: an empty answer could be wrong.
+        If the stream has an end and no row yet, it waits here for the next dispatcher: an empty answer could be wrong.
         """
         ending = record.ending
         if ending is None or not (ending.is_done_here and ending.is_empty):
@@ -499,7 +499,7 @@ class StreamsElsewhere(Dispatcher):
         dispatcher: str,
         event: Callable[[int], events.PartEvent],
     ) -> None:
-        """Report to this process or another one what concerns its part of a stream. event: makes it of the stream's number there."""
+        """Report an event to this process or another one for its part of a stream. event: makes it from the stream's number there."""
         if dispatcher == HERE:
             self.here.post(event(record.receiver.id))
         else:
@@ -513,7 +513,7 @@ class StreamsElsewhere(Dispatcher):
         return None if member is None else self._link(member)
 
     def _link(self, member: Member) -> LinkElsewhere | None:
-        """Return the link to a member, a new one if need be; None while that is not to be tried."""
+        """Return the link to a member, a new one if necessary; None while the member rests."""
         link = self._links.get(member.id)
         if link is None and member.id not in self._resting and self._transport is not None:
             link = self._links[member.id] = LinkElsewhere(member, self._heard, self._link_lost)
@@ -541,5 +541,5 @@ class StreamsElsewhere(Dispatcher):
 
 
 def _divided(prefetch: int) -> int:
-    """Return what the dispatchers of a stream divide. Where that is a window, each of them has one for what it sends."""
+    """Return the number that the dispatchers of a stream divide. For `auto`, each has its own window."""
     return prefetch if prefetch > 0 else UNLIMITED

@@ -65,13 +65,13 @@ EVERYTHING: Final = KeyRange(b"", b"")
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One shard. A name without ``-`` says nothing of a range: such a shard is the whole keyspace."""
+    """One shard. A name without ``-`` has no range: such a shard is the whole keyspace."""
 
     name: ShardName
     key_range: KeyRange | None
 
     def __hash__(self) -> int:
-        """Return the name's, which says it all; each row of a large INSERT asks."""
+        """Return the name's hash, which suffices; each row of a large INSERT needs it."""
         return hash(self.name)
 
     @classmethod
@@ -149,7 +149,7 @@ def check_partition(shards: Sequence[Shard]) -> tuple[Shard, ...]:
         raise KeyspaceError(f"shard '{opaque[0]}' is no key range, so it must be the only one")
     owned = [(shard.key_range or EVERYTHING, shard) for shard in shards]
     owned.sort(key=lambda pair: _trimmed(pair[0].start))
-    # `at` is where the shards so far end. Empty it means the lowest id at first, and behind a
+    # `at` is the end of the shards so far. Empty it means the lowest id at first, and behind a
     # shard without an end the highest: `previous` distinguishes the two.
     at, previous = b"", ""
     for key_range, shard in owned:
@@ -166,7 +166,7 @@ def check_partition(shards: Sequence[Shard]) -> tuple[Shard, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What ``USE``, a login or a qualifier names. At most one of the three places is set."""
+    """The target of ``USE``, a login or a qualifier. At most one of the three places is set."""
 
     keyspace: str
     shard: str | None = None
@@ -179,7 +179,7 @@ class Target:
 def parse_target(text: str) -> Target:
     """Read ``keyspace[:shard | /shard | [range] | [id]][@type[|alias]]``, or raise TargetError.
 
-    An unknown type is the type ``unknown``: whether it matters is for the reader to say.
+    An unknown type becomes the type ``unknown``; the caller decides whether it matters.
     """
     # Read from the right, as Vitess does: the type is behind the last @, the shard behind the
     # last separator before it.

@@ -1,8 +1,8 @@
-"""Sequences: where the one is that a name means, and which values a block of it has left. Pure.
+"""Sequences: which one a name means, and the values left in a block of it. Pure.
 
 A sequence is a table with the comment `vitess_sequence` and one row: id 0, `next_id`, the first
 value that is not reserved, and `cache`, how many are reserved at a time. The rules and the
-words of the errors are those of Vitess's tablets (`query_executor.go`, execNextval).
+error texts are those of Vitess's tablets (`query_executor.go`, execNextval).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SequencePlace:
 
 
 def resolve(name: str, home: Keyspace, keyspaces: Mapping[str, Keyspace]) -> SequencePlace:
-    """Return what *name*, `table` or `keyspace.table`, means in the vschema of *home*.
+    """Return the sequence that *name*, `table` or `keyspace.table`, means in the vschema of *home*.
 
     Without a keyspace it is a sequence of *home* or else of the only keyspace that has one.
 
@@ -80,22 +80,22 @@ def _unresolved(name: str, reason: str) -> VschemaError:
 
 @dataclass(frozen=True, slots=True)
 class SequenceBlock:
-    """Values reserved and not given yet: from *next_value* up to, and without, *end*."""
+    """Reserved values that are still free: from *next_value* up to, and without, *end*."""
 
     next_value: int = 0
     end: int = 0
 
     def has(self, count: int) -> bool:
-        """True when *count* values in a row are left."""
+        """True when *count* consecutive values are left."""
         return self.next_value + count <= self.end
 
     def without(self, count: int) -> SequenceBlock:
-        """Return what is left after *count* values are given."""
+        """Return the block without its first *count* values."""
         return SequenceBlock(self.next_value + count, self.end)
 
 
 def check_increment(table: str, count: int) -> None:
-    """Raise SequenceError unless one value or more is asked for."""
+    """Raise SequenceError if *count* is below one."""
     if count < 1:
         raise SequenceError(f"invalid increment for sequence {table}: {count}")
 
@@ -105,11 +105,11 @@ def extend(
 ) -> SequenceBlock:
     """Return *block* with *count* values or more; its end is the sequence's new `next_id`.
 
-    *rows* are (next_id, cache) of the table's row, read for update. What is left of *block* goes on
+    *rows* are (next_id, cache) of the table's row, read for update. The rest of *block* stays in use
     if no other process has reserved values since.
 
     Raises:
-        SequenceError: there is no such row, or it says nothing that can be used.
+        SequenceError: there is no such row, or its values are unusable.
     """
     if len(rows) != 1:
         raise SequenceError(
@@ -121,7 +121,7 @@ def extend(
     if not isinstance(next_id, int):
         raise SequenceError(f"error loading sequence {table}: next_id is {next_id}")
     if next_id != block.end:
-        # Of a next_id that was set back, values may be in use already.
+        # If next_id was set back, values may be in use already.
         start = max(next_id, block.end)
         block = SequenceBlock(start, start)
     missing = block.next_value + count - block.end

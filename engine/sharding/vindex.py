@@ -4,7 +4,7 @@ A vindex is pure and unique here: one value, one keyspace id, or None where the 
 to no shard.
 
 The weights of characters for the ``unicode_loose`` vindexes are those of the Unicode collation algorithm with CLDR 23's root order (Unicode 6.2),
-which golang.org/x/text/collate has; MySQL's and ICU's are others. Here are those of Latin, Greek
+as in golang.org/x/text/collate; MySQL's and ICU's differ. Here are those of Latin, Greek
 and Cyrillic letters, the signs of Latin-1 and general punctuation. For any other character, and
 for one whose weight depends on its neighbours, there is no key: better refused than misrouted.
 """
@@ -36,7 +36,7 @@ _FIRST_MARK, _LAST_MARK = 0x300, 0x344
 _FIRST_CYRILLIC, _LAST_CYRILLIC = 0x400, 0x45F
 
 # The first code point of a line, then the weights of it and those that follow it: "-" is none,
-# "+" joins several. What is not listed has those of the characters it is composed of.
+# "+" joins several. Other characters have the weights of those they are composed of.
 _TABLE: Final = """
 0000 - - - - - - - - - 0100 0101 0102 0103 0104 - -
 0010 - - - - - - - - - - - - - - - -
@@ -95,7 +95,7 @@ _TABLE: Final = """
 2020 027c 027d 0281 0282 0172 0172+0172 0172+0172+0172 0283
 20ac 1407
 """
-# Where a letter may be taken apart: beyond, marks make other letters that are not listed.
+# Where a letter may be decomposed: beyond, marks make other letters that are not listed.
 _BLOCKS: Final = (range(0x180), range(0x370, 0x460), range(0x1E00, 0x1F00))
 
 
@@ -160,7 +160,7 @@ def is_of_strings(vindex: Vindex) -> bool:
     """True for a vindex whose columns hold strings, which a server compares with numbers by value.
 
     '05' = 5 is true there, and '05' and '5' have different keyspace ids. An ``xxhash`` is not
-    taken for one: integers are often placed by it.
+    included, because it often places integers.
     """
     return vindex.type in {"binary", "binary_md5", *_LOOSE}
 
@@ -234,7 +234,7 @@ def _xxhash(data: bytes) -> bytes:
 
 
 def _of_loose_key(digest: Callable[[bytes], bytes]) -> Callable[[Value], bytes | None]:
-    """Return what digests a text's primary collation key, if that is known."""
+    """Return a function that digests a text's primary collation key, if that is known."""
 
     def digested(value: Value) -> bytes | None:
         try:
@@ -273,5 +273,5 @@ def _integer(value: Value) -> int | None:
 
 def _unsigned(value: Value) -> int | None:
     number = _integer(value)
-    # Vitess refuses a negative number here, where `hash` takes it.
+    # Vitess refuses a negative number here, but `hash` takes it.
     return number if number is not None and 0 <= number < _BEYOND else None

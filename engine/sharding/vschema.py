@@ -19,7 +19,7 @@ from streamfrom.sqlparse_ext.stored_forms import ColumnType, StoredForm, folds_c
 
 
 _TABLE_TYPES: Final = ("", "sequence", "reference")
-# vschema.proto's enumeration; what is not specified is unmanaged.
+# vschema.proto's enumeration; unspecified is unmanaged.
 _FOREIGN_KEY_MODES: Final = ("disallow", "unmanaged", "managed")
 _HUMP = re.compile(r"[A-Z]")
 # The keys of vschema.proto, with those of the objects below them; "*" is any name.
@@ -41,7 +41,7 @@ _KEYS: Final[Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class VindexSpec:
-    """A vindex by its name, with what computes it."""
+    """A vindex with its name."""
 
     name: str
     type: str
@@ -106,7 +106,7 @@ class VSchema:
 
 
 def parse_vschema(text: str, keyspace: str = "") -> VSchema:
-    """Return what *text* says, or raise VschemaError with the first fault."""
+    """Return the vschema in *text*, or raise VschemaError with the first fault."""
     where = f"vschema of keyspace '{keyspace}'" if keyspace else "vschema"
     try:
         root = _fields(json.loads(text), where)
@@ -125,7 +125,7 @@ def parse_vschema(text: str, keyspace: str = "") -> VSchema:
 
 
 def unknown_keys(text: str) -> list[str]:
-    """Return the keys of a vschema that mean nothing, as Vitess passes over them too, with those that may be meant."""
+    """Return the keys of a vschema that have no meaning, which Vitess ignores too, each with a similar known key."""
     return list(_unknown_keys(json.loads(text), _KEYS, ""))
 
 
@@ -177,8 +177,8 @@ def _table(
     if table_type not in _TABLE_TYPES:
         raise VschemaError(f"unidentified table type {table_type}")
     pinned_text = _typed(raw, "pinned", str, where)
-    # The wordings here are Vitess's own (go/vt/vtgate/vindexes/vschema.go), so that what people
-    # find about them holds.
+    # The texts here are Vitess's own (go/vt/vtgate/vindexes/vschema.go), so that a web search for them
+    # helps.
     if table_type == "sequence" and sharded and not pinned_text:
         raise VschemaError(
             f"sequence table has to be in an unsharded keyspace or must be pinned: {name}"
@@ -216,7 +216,7 @@ def _column_vindex(
     spec = vindexes.get(name)
     if spec is None:
         raise VschemaError(f"vindex {name} not found for table {table}")
-    # An owned vindex looks rows up in a table that is filled with them, so it cannot say
+    # An owned vindex looks rows up in a table that is filled with them, so it cannot decide
     # where a new row goes.
     if index == 0 and spec.owner == table:
         raise VschemaError(f"primary vindex {name} cannot be owned for table {table}")
@@ -270,8 +270,8 @@ def with_queues(
 ) -> VSchema:
     """Return *vschema* with the tables of *shard_by* that it does not name itself, and with the types of vindex columns.
 
-    shard_by: a vindex and a column for each table. A vindex that there is not leaves its table out.
-    types: the types of columns, in lower case, of each table of which they are known.
+    shard_by: a vindex and a column for each table. A table whose vindex does not exist is left out.
+    types: the types of columns, in lower case, of each table for which they are known.
     """
     tables = dict(vschema.tables)
     for name, (vindex, column) in shard_by.items():

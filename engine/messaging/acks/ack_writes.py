@@ -69,9 +69,9 @@ def acknowledge(table: MessageTable, acked_ns: Mapping[bytes, int]) -> bytes:
 def acknowledge_all(
     table: MessageTable, acked_ns: Mapping[bytes, int], turn: int
 ) -> tuple[bytes, bytes]:
-    """Return two statements that acknowledge all of *acked_ns*, or none where one is acked, gone or locked by others.
+    """Return two statements that acknowledge all of *acked_ns*, or none if one is acked, gone or locked by others.
 
-    The first locks what is free, and sets a variable to *turn* if that is all; the second changes rows where it is.
+    The first locks the free rows, and sets a variable to *turn* if that is all of them; the second changes rows only then.
     Servers evaluate a condition without columns before they lock any row (tried with MariaDB 10.11 and MySQL 9.7).
     """
     ids = b", ".join(acked_ns)

@@ -1,7 +1,7 @@
-"""Acks that clients were answered before they are written, as `vt_ack = early` asks, of one shard. Pure: no clock, no I/O.
+"""Acks of one shard that clients were answered before they are written, as with `vt_ack = early`. Pure: no clock, no I/O.
 
 They are gathered for a few milliseconds and written in one transaction. Until then a row looks as if its message waited, and
-what a poll says of it is not believed. A dispatcher that dies takes them along: these messages are sent again.
+polls of it are ignored. A dispatcher that dies loses them: these messages are sent again.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from streamfrom.engine.messaging.table.message import FOREVER_NS
 GATHER_NS: Final = 5 * 10**6
 # One short transaction.
 WRITTEN_AT_ONCE: Final = 500
-# More are not taken: a server that does not keep up is waited for, as with any other ack.
+# No more are taken: clients wait for a server that does not keep up, as with any other ack.
 UNWRITTEN_MAX: Final = 20_000
-# A row that is locked is tried again after this time.
+# A locked row is tried again after this time.
 LOCKED_PAUSE_NS: Final = 250 * 10**6
 FAILED_FIRST_NS: Final = 50 * 10**6
 FAILED_LAST_NS: Final = 2 * 10**9
 
 
 class EarlyAcks:
-    """The acks that are in memory alone, in the order in which they came.
+    """The acks that exist only in memory, in the order in which they came.
 
-    acked_ns: what each message's ``time_acked`` is to be, by id. The shard's queue looks at it, too.
+    acked_ns: the future ``time_acked`` of each message, by id. The shard's queue reads it, too.
     is_on: the table has `vt_ack = early`.
     """
 
@@ -36,9 +36,9 @@ class EarlyAcks:
         self.acked_ns: Final = acked_ns
         self.is_on = False
         self._gathered: dict[bytes, None] = {}
-        self._write_ns = FOREVER_NS  # when what is gathered is written
+        self._write_ns = FOREVER_NS  # when to write the gathered acks
         self._writing: tuple[bytes, ...] = ()
-        # When rows that were locked, or the server refused, are tried again, and which. The soonest first.
+        # When to try again rows that were locked or refused, and which; soonest first.
         self._locked: list[tuple[int, tuple[bytes, ...]]] = []
         self._failures = 0
 
@@ -50,7 +50,7 @@ class EarlyAcks:
 
     @property
     def takes_more(self) -> bool:
-        """Return whether acks are taken early, as those that came before are written as they should be."""
+        """Return whether acks are taken early, because earlier ones are written as they should be."""
         return self.is_on and not self._failures and len(self.acked_ns) < UNWRITTEN_MAX
 
     def add(self, idents: Iterable[bytes], acked_ns: int, now_ns: int) -> None:
@@ -61,14 +61,14 @@ class EarlyAcks:
         self._write_ns = min(self._write_ns, now_ns + GATHER_NS)
 
     def hurry(self) -> None:
-        """Let everything be written at once that is not locked."""
+        """Write everything at once that is not locked."""
         if self._gathered or self._locked:
             self._gathered.update((ident, None) for _, ids in self._locked for ident in ids)
             self._locked.clear()
             self._write_ns = 0
 
     def next_write(self, now_ns: int) -> tuple[tuple[bytes, int], ...]:
-        """Return ids and times to write now, at most WRITTEN_AT_ONCE; one statement at a time."""
+        """Return ids and times to write now, at most WRITTEN_AT_ONCE. One statement runs at a time."""
         if self._writing or self.next_ns() > now_ns:
             return ()
         while self._locked and self._locked[0][0] <= now_ns:
@@ -82,10 +82,10 @@ class EarlyAcks:
     def written(
         self, locked: Iterable[bytes] | None, now_ns: int, again_ns: Mapping[bytes, int]
     ) -> tuple[bytes, ...]:
-        """Take in what a writing found; return the ids of which nothing is left to do.
+        """Process the result of a write; return the finished ids.
 
-        locked: which rows were locked; None for a writing that failed.
-        again_ns: which rows the server does not write, and when each is tried again.
+        locked: the rows that were locked; None for a failed write.
+        again_ns: the rows that the server refuses, and when to try each again.
         """
         asked, self._writing = self._writing, ()
         if locked is None:
@@ -106,7 +106,7 @@ class EarlyAcks:
         return done
 
     def next_ns(self) -> int:
-        """Return when the next writing begins."""
+        """Return when the next write begins."""
         if self._writing:
             return FOREVER_NS
         return min(self._write_ns, self._locked[0][0] if self._locked else FOREVER_NS)

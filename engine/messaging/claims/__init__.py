@@ -1,1 +1,1 @@
-"""How due rows are won: by a write, by a read alone, or in the order of their keys."""
+"""How due rows are claimed: by a write, by a read only, or in the order of their keys."""

@@ -1,9 +1,9 @@
-"""The transaction that claims messages: it locks what is due and free, and pushes it into the future.
+"""The transaction that claims messages: it locks rows that are due and free, and moves them into the future.
 
 A message that was never sent is read, not claimed (`take`). Its row does not show that it was sent: the lease is in the
 dispatcher's memory (`engine.messaging.leases.unwritten_leases`), and written later. Most messages are acknowledged before their lease is
 written, so the ack is their only write. ``epoch`` of the row is 0 until then, and both the completed ack and the
-written lease count the send.
+written lease count the delivery.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
-# Counted up to here, which an INT holds. A client may have written more: one such row would fail the claims of all.
+# Counted up to here, which an INT holds. A client may have written more; one such row would fail the claims of all.
 EPOCH_MAX: Final = 2**31 - 1
 
 
@@ -45,15 +45,15 @@ EPOCH_MAX: Final = 2**31 - 1
 class ClaimRequest:
     """Rows of a shard to claim.
 
-    number: of the claim, by which its scheduler knows it.
-    ids: the ids, as literals, of rows believed due, in the order in which they shall be sent.
+    number: the number by which its scheduler knows the claim.
+    ids: the ids, as literals, of rows that should be due, in the order in which to send them.
     columns: the columns that the receivers get.
-    unwritten: messages whose rows may not show that they were sent, those of *ids* or more.
-    known_keys: the keys of those of *ids* that follow others of their key: their rows need not be asked for them.
+    unwritten: sent messages whose rows may not show it, those of *ids* or more.
+    known_keys: the keys of those of *ids* that follow others of their key, so that their rows need not be read for them.
     sent_keys: the keys of those of *unwritten* for which others of their key wait, as far as they are known; None for no key.
     left_out: rows that are set aside, and for which no others of their key wait.
-    held_ns: until when messages are leased whose rows show a shorter lease, where messages wait for others of their key.
-    draw: returns `engine.messaging.table.backoff.DICE_BITS` random bits; the shell alone has some.
+    held_ns: the ends of leases that are longer than their rows show, if messages wait for others of their key.
+    draw: returns `engine.messaging.table.backoff.DICE_BITS` random bits, which only the shell has.
     """
 
     number: int
@@ -69,9 +69,9 @@ class ClaimRequest:
 
 
 class _NotWon:
-    """What a claim found of the rows that it does not win.
+    """Rows that a claim found and does not win.
 
-    passed_over: when they are due; 0 of what is tried again soon.
+    passed_over: when they are due; 0 for those to try again soon.
     refused: those that the server does not write.
     """
 
@@ -82,7 +82,7 @@ class _NotWon:
     def add(
         self, refused: Iterable[tuple[bytes, str]], left: Iterable[bytes]
     ) -> frozenset[bytes]:
-        """Take in rows that are refused, and such as were not tried by themselves; return both."""
+        """Add rows that are refused, and rows that were not tried individually; return both."""
         found = {ident: Refused(Tried.CLAIM, why) for ident, why in refused}
         again = dict.fromkeys(left, 0)
         self.refused.update(found)
@@ -92,10 +92,10 @@ class _NotWon:
 
 @carefully
 def claim(table: MessageTable, request: ClaimRequest, at: At) -> Conversation[ClaimResult]:
-    """Win rows: lock what is still due and free, push it into the future, commit.
+    """Win rows: lock those that are still due and free, move them into the future, commit.
 
     SKIP LOCKED passes over rows that another proxy claims or a consumer acks at this moment, and
-    over their neighbours where that ack locks more than its own rows. A plain read distinguishes those
+    over their neighbours if that ack locks more than its own rows. A plain read distinguishes those
     from rows that are acked or due later.
     """
     not_won, now_ns, is_careful = _NotWon(), at.now_ns, at.is_careful
@@ -103,7 +103,7 @@ def claim(table: MessageTable, request: ClaimRequest, at: At) -> Conversation[Cl
         counted = yield from _count_sends(table, sorted(uncounted))
         out = not_won.add(counted.refused, counted.left)
         request = replace(request, ids=tuple(i for i in request.ids if i not in out))
-        # What is written by now must not be committed by the COMMIT behind a statement that is refused.
+        # Rows written so far must not be committed by the COMMIT behind a statement that is refused.
         is_careful = is_careful or bool(out or counted.done)
     answer = StoreAnswer()
     if request.ids:
@@ -117,11 +117,11 @@ def claim(table: MessageTable, request: ClaimRequest, at: At) -> Conversation[Cl
             columns=request.columns,
         )
     won, spent = _leased(table, request, answer, now_ns)
-    # What was asked for and is not here was locked by others, acked, deleted or rescheduled.
+    # Rows that are missing here were locked by others, acked, deleted or rescheduled.
     here = {*(row.id for row in won), *spent}
     if missing := [ident for ident in request.ids if ident not in here]:
         found = yield from look(table, missing)
-        # The database finds an id of another spelling equal: won under that one.
+        # The database finds an id of another spelling equal: it was won under that one.
         not_won.passed_over.update((i, due_ns) for i, due_ns in found.items() if i not in here)
     waiting = yield from hold(table, [row.id for row in won if row.epoch == 0])
     not_won.passed_over.update(dict.fromkeys(waiting.done, HELD_NS))
@@ -149,7 +149,7 @@ def claim(table: MessageTable, request: ClaimRequest, at: At) -> Conversation[Cl
 def _leased(
     table: MessageTable, request: ClaimRequest, answer: StoreAnswer, now_ns: int
 ) -> tuple[list[ClaimedRow], list[bytes]]:
-    """Return the rows that a claim has locked, as they are to be, and the ids of those that were sent often enough."""
+    """Return the locked rows as they are to be, and the ids of those that were sent often enough."""
     won: list[ClaimedRow] = []
     spent: list[bytes] = []
     windows: dict[int, WaitRange | None] = {}
@@ -185,7 +185,7 @@ def _lease(table: MessageTable, won: Sequence[ClaimedRow]) -> bytes:
 
 
 def _count_sends(table: MessageTable, ids: Sequence[bytes]) -> Conversation[WrittenRows[bytes]]:
-    """Count the sends of messages whose leases were never written; a stream that asks for ``epoch`` gets it so."""
+    """Count the deliveries of messages whose leases were never written, so that a stream with ``epoch`` reads the right one."""
     answer = yield lock_unacked(table, ids, where=b" AND IFNULL(epoch, 0) = 0")
     found = [table.id_literal(raw or b"") for (raw,), _ in answer.rows]
     return (yield from write(found, lambda part: update(table, part, b"epoch = 1")))
@@ -194,7 +194,7 @@ def _count_sends(table: MessageTable, ids: Sequence[bytes]) -> Conversation[Writ
 def _end(
     table: MessageTable, spent: Sequence[bytes], now_ns: int, not_won: _NotWon
 ) -> Conversation[tuple[Sequence[bytes], Sequence[bytes], str | None]]:
-    """Make rows dead letters that were sent often enough, or park them; return both, and why the latter are no dead letters.
+    """Move rows that were sent often enough to the dead letters, or park them; return both, and the reason for parking.
 
     A member of a group is parked: without its row the group would look done.
     """
@@ -221,9 +221,9 @@ def _end(
 def take(
     table: MessageTable, request: ClaimRequest, at: At, ahead: StoreAnswer | None = None
 ) -> Conversation[ClaimResult]:
-    """Read what was never sent, and claim the rest, also what comes after a group; commits.
+    """Read messages that were never sent, and claim the rest, including those that come after a group; commits.
 
-    ahead: the answer to `never_sent` for the request's ids and perhaps more, if it was asked before.
+    ahead: the answer to `never_sent` for the request's ids and perhaps more, if it was run before.
     """
     ids = [ident for ident in request.ids if ident not in request.unwritten]
     if not (table.properties.lease_delay_ns and ids):
@@ -258,10 +258,10 @@ def take(
 def never_sent(
     table: MessageTable, columns: Iterable[str], ids: Iterable[bytes], now_ns: int
 ) -> StoreQuery:
-    """Return the query for those of *ids* that are due and were never sent, but for those that come after a group.
+    """Return the query for those of *ids* that are due and were never sent, without those that come after a group.
 
-    The read needs no transaction, which would add two statements to the three of a message that comes alone. A server
-    that is read-only gives no row to the read, and refuses the claim.
+    The read needs no transaction, which would add two statements to the three of a lone message. A read-only
+    server finds no row for the read, and refuses the claim.
     """
     where = (
         b" AND (time_next IS NULL OR time_next <= %d) AND IFNULL(epoch, 0) = 0"

@@ -1,14 +1,14 @@
-"""The job of a claim, and claims where messages of a key wait for one another: the rows are asked what may be sent. See `engine.messaging.order.key_order`.
+"""The job of a claim, and claims in which messages of a key wait for one another: the rows decide what may be sent. See `engine.messaging.order.key_order`.
 
-What was asked for only shows which keys to look at. The keys of followers are known, which spares a hot key a question for each
-message. Of each key the claim reads what has started, and which of the others go first. These it wins as any other claim does,
-whatever the dispatcher believed to be due.
+The requested messages only show which keys to look at. The keys of followers are known, which saves a hot key a query per
+message. For each key the claim reads which messages have started, and which of the others go first. It wins these as any other claim
+does, whatever the dispatcher believed to be due.
 
-What was sent and does not show it in its row (`engine.messaging.leases.unwritten_leases`) has started as well, wherever it stands among
-those that were not sent: it is read by its id. The dispatcher alone starts messages, one claim after another, so what it knew when the
-claim began is true until it ends.
+A sent message whose row does not show it (`engine.messaging.leases.unwritten_leases`) has started as well, wherever it stands among
+those that were not sent; it is read by its id. Only the dispatcher starts messages, one claim after another, so its knowledge at the
+beginning of a claim is true until the claim ends.
 
-Each key has reads of its own, many in one statement: one range over all keys would read every message of a hot key (measured with
+Each key has its own reads, many in one statement: one range over all keys would read every message of a hot key (measured with
 500 keys).
 """
 
@@ -39,21 +39,21 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.table.message_table import MessageTable
 
 
-# Of one statement, which has two parts for each.
+# Keys in one statement, which has two parts for each.
 KEYS_AT_ONCE: Final = 50
 
 
 def claim_in_order(
     table: MessageTable, request: ClaimRequest, at: At
 ) -> Conversation[ClaimResult]:
-    """Win the rows that may be sent of the keys of those asked for, no more of a key than were asked for.
+    """Win the rows that may be sent of the requested messages' keys, at most as many per key as were requested.
 
     Rows without a key wait for no other. Where no other process sends any, a read may be enough.
     """
     in_order, now_ns = table.properties.in_order or 1, at.now_ns
     asked, later, sent = yield from _keys_of(table, request, now_ns)
     counts = Counter(key for key in asked.values() if key is not None)
-    # Mostly it is the turn of the followers. So they are read in the same write.
+    # Usually it is the turn of the followers, so they are read in the same write.
     ahead = (
         list(request.known_keys) if at.is_elected and table.properties.lease_delay_ns else []
     )
@@ -91,11 +91,11 @@ def claim_in_order(
 def _keys_of(
     table: MessageTable, request: ClaimRequest, now_ns: int
 ) -> Conversation[tuple[dict[bytes, bytes | None], dict[bytes, int], dict[bytes, list[bytes]]]]:
-    """Return the keys of those asked for that are due, None for none; when the others are due; and of each key what is unwritten."""
+    """Return the keys of requested messages that are due, None for none; when the others are due; and the unwritten ones of each key."""
     asked: dict[bytes, bytes | None] = dict(request.known_keys)
     later: dict[bytes, int] = {}
     sent: defaultdict[bytes, list[bytes]] = defaultdict(list)
-    # Mostly all are known, as each follows the one that was acked.
+    # Usually all are known, because each follows the one that was acked.
     unknown = {ident for ident in request.ids if ident not in asked}
     unplaced = set()
     for ident in request.unwritten:
@@ -129,9 +129,9 @@ def _reads(
     request: ClaimRequest,
     now_ns: int,
 ) -> list[StoreQuery]:
-    """Return what asks what has started of each key, and for as many of the others as may go, and one more."""
+    """Return the queries for the messages that have started of each key, and for as many others as may go, plus one."""
     in_order = table.properties.in_order or 1
-    # Those that were sent may be among those that were not as long as their rows do not show it.
+    # Sent messages may be among the unsent ones as long as their rows do not show it.
     unshown = in_order if request.unwritten else 0
     left_out = request.left_out
     ident = quoted(table.id_column)
@@ -177,7 +177,7 @@ def _found(
     answers: Iterable[StoreAnswer],
     request: ClaimRequest,
 ) -> dict[bytes, KeyFound]:
-    """Return what the answers, and the leases whose rows show less or nothing, say of each key."""
+    """Return the state of each key from the answers, and from leases that rows do not show in full."""
     keys = list(counts)
     started: list[dict[bytes, MessageKey]] = [{} for _ in keys]
     heads: list[dict[bytes, MessageKey]] = [{} for _ in keys]

@@ -1,4 +1,4 @@
-"""The streams of one message table as they come and go: opened, detached, ended, and finished once they have all they asked for. Pure."""
+"""How the streams of one message table come and go: opened, detached, ended, and finished once they have all their rows. Pure."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class Attachments:
-    """All of them.
+    """The streams of one table as they come and go.
 
-    sending: releases what a stream that has gone could not be sent.
+    sending: releases rows that could not be sent to a stream that has gone.
     """
 
     def __init__(self, parts: TableParts, sending: Sending) -> None:
@@ -34,7 +34,7 @@ class Attachments:
         self._sending = sending
 
     def attach(self, event: Attached, now_ns: int) -> None:
-        """Take in a stream that has been opened."""
+        """Add a stream that has been opened."""
         receiver = AttachedReceiver(
             event.receiver,
             event.shards,
@@ -46,7 +46,7 @@ class Attachments:
             keys=event.keys,
             share=event.share,
             owes_answer=event.share is not None,
-            # A receiver that has all it covers from here needs no order kept elsewhere.
+            # A receiver that gets everything from here needs no order kept elsewhere.
             reports_progress=event.reports_progress
             and (event.receiver > 0 or event.shards != self._shards.keys()),
             window_first=event.window_first,
@@ -72,7 +72,7 @@ class Attachments:
                 self._shards[name].leases.give_back_of(receiver, row.id) for row in unsent_rows
             ]
             rows = [
-                # Its lease may have become longer while its socket did not take it.
+                # Its lease may have been extended while its socket did not take it.
                 row if lease is None else row._replace(due_next_ns=lease.until_ns)
                 for row, lease in zip(unsent_rows, leases, strict=True)
             ]
@@ -84,28 +84,28 @@ class Attachments:
                 self._name_keys(shard, gone)
 
     def _name_keys(self, shard: ShardState, receiver: AttachedReceiver) -> None:
-        """Have the queue read apart the keys that streams name, now that *receiver* has come or gone."""
+        """Have the queue read the keys that streams name separately, now that *receiver* has come or gone."""
         if receiver.keys is not None and shard.queue.name_keys(
             self._receivers.named_keys(shard.name)
         ):
             shard.polls.named_wanted = True
 
     def left(self, receiver: int, left_ns: int, now_ns: int) -> None:
-        """Make what a detached receiver holds due again soon: its client leaves at *left_ns*."""
+        """Make the messages of a detached receiver due again soon: its client leaves at *left_ns*."""
         release_after_ns = self._parts.table.properties.release_after_ns
         if release_after_ns is None:
             return
         if (stream := self._streams.get(receiver)) is not None:
             stream.is_over = True
         for shard in self._shards.values():
-            # A client of another member may go on at the next dispatcher, though the link to its member is over.
+            # Another member's client may continue at the next dispatcher, though the link to its member has ended.
             is_gone = receiver > 0 or shard.is_dispatched
             if is_gone and (held := shard.leases.ids_of(receiver)):
                 shard.leaving.add(receiver, left_ns + release_after_ns)
                 shard.show_leases(held, now_ns)
 
     def report_shares(self, now_ns: int) -> None:
-        """Report how many messages receivers hold at most that have another share now, and for which more is due."""
+        """Report how many messages receivers may hold whose share has changed, and for which more is due."""
         kept, self._receivers.kept = self._receivers.kept, {}
         self._actions.extend(KeepsShare(*each) for each in kept.items())
         due = [
@@ -133,9 +133,9 @@ class Attachments:
             self.detach(receiver.id, (), 0)
 
     def finish(self, now_ns: int) -> None:
-        """End the streams that have all they asked for, or all there is.
+        """Finish the streams that have all the rows they asked for, or all there are.
 
-        One that has rows does not wait for a shard that fails: its client can work on them.
+        A stream with rows does not wait for a failing shard: its client can work on them.
         """
         for receiver in list(self._receivers.finishing.values()):
             if receiver.has_batch or receiver.is_reserved:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @record
 class AboutStream:
-    """What has happened to a stream, or is to be done about it. receiver: its number: here, or on the link between two members."""
+    """An event of a stream, or an action on one. receiver: its number: here, or on the link between two members."""
 
     receiver: int
 
@@ -36,9 +36,9 @@ class AboutStream:
 class Attached(AboutStream):
     """A stream opens, ready for rows.
 
-    shards, columns, prefetch, rows_max, keys, window_first: as of `engine.messaging.table.message.Receiver`.
-    share: as of ShareGiven; None for the whole prefetch.
-    reports_progress: as of `ReportProgress`, while others dispatch to it as well.
+    shards, columns, prefetch, rows_max, keys, window_first: as in `engine.messaging.table.message.Receiver`.
+    share: as in ShareGiven; None for the whole prefetch.
+    reports_progress: as in `ReportProgress`, while others dispatch to it as well.
     """
 
     shards: frozenset[ShardName] | None
@@ -53,35 +53,35 @@ class Attached(AboutStream):
 
 @record
 class ShareGiven(AboutStream):
-    """A receiver may hold so many of its prefetch that this process sent; KeepsShare answers."""
+    """How many of its prefetch a receiver may hold from this process; the answer is KeepsShare."""
 
     share: int
 
 
 @record
 class ProgressedElsewhere(AboutStream):
-    """A receiver has made progress with what another process sent, after the first *rows* that this one sent to it."""
+    """A receiver has made progress with messages of another process, after the first *rows* from this one."""
 
     rows: int
 
 
 @record
 class Detached(AboutStream):
-    """A stream is over, and holds what it was sent. unsent: the rows that its socket never took."""
+    """A stream is over, and still holds the messages it was sent. unsent: the rows that its socket never took."""
 
     unsent: tuple[ClaimedRow, ...] = ()
 
 
 @record
 class Left(AboutStream):
-    """The connection of a stream that is over has ended, or will have in *grace_ns*."""
+    """The connection of a stream that is over has ended, or ends in *grace_ns*."""
 
     grace_ns: int = 0
 
 
 @record
 class TakenOver(AboutStream):
-    """A receiver, attached or about to be, holds messages of a shard that a former dispatcher sent to it."""
+    """A receiver, attached or soon to be, holds messages of a shard that a former dispatcher sent to it."""
 
     shard: ShardName
     ids: tuple[bytes, ...]
@@ -94,7 +94,7 @@ class ReceiverReady(AboutStream):
 
 @record
 class WaitOver(AboutStream):
-    """A stream with an end waits for its first message no longer.
+    """A stream with an end stops waiting for its first message.
 
     has_rows_elsewhere: other dispatchers have sent it some.
     """
@@ -104,21 +104,21 @@ class WaitOver(AboutStream):
 
 @record
 class Due(AboutShard):
-    """Committed: messages that are new."""
+    """Committed: new messages."""
 
     keys: tuple[MessageKey, ...]
 
 
 @record
 class Acked(AboutShard):
-    """Committed: messages that were acked or deleted."""
+    """Committed: messages were acked or deleted."""
 
     ids: tuple[bytes, ...]
 
 
 @record
 class AckedEarly(AboutShard):
-    """Messages in flight were acked, and nothing is written yet. acked_ns: what their ``time_acked`` is to be."""
+    """Messages in flight were acked, and nothing is written yet. acked_ns: their future ``time_acked``."""
 
     ids: tuple[bytes, ...]
     acked_ns: int
@@ -128,8 +128,8 @@ class AckedEarly(AboutShard):
 class Changed(AboutShard):
     """Committed: changes of messages that the statement's text does not show.
 
-    ids: the messages known before that may have changed; None for any.
-    keeps_leases: no lease ends by it: a heartbeat, which makes one longer, or a change of the priority alone.
+    ids: the known messages that may have changed; None for any.
+    keeps_leases: it ends no lease: a heartbeat, which extends one, or a change of the priority only.
     """
 
     ids: tuple[bytes, ...] | None = None
@@ -138,19 +138,19 @@ class Changed(AboutShard):
 
 @record
 class Touched(AboutShard):
-    """Committed: changes of columns by which nothing is scheduled; a server may take rows now that it refused."""
+    """Committed: changes of columns that do not schedule anything; a server may now take rows that it refused."""
 
     ids: tuple[bytes, ...]
 
 
 @record
 class AckedUnnamed(AboutShard):
-    """Committed: messages that were acked or deleted, and the text does not show which."""
+    """Committed: messages were acked or deleted, and the text does not show which."""
 
 
 @record
 class LeasesWanted(AboutShard):
-    """A client is about to change rows otherwise than by an ack. ids: which; None for any."""
+    """A client is about to change rows other than by an ack. ids: the rows; None for any."""
 
     ids: tuple[bytes, ...] | None
 
@@ -159,7 +159,7 @@ class LeasesWanted(AboutShard):
 class JobDone:
     """A job has ended.
 
-    result: what its conversation returned; None if it failed, or if that is not known.
+    result: the result of its conversation; None if it failed, or if it is unknown.
     failure: why it failed.
     """
 
@@ -175,7 +175,7 @@ class JobDone:
 
 @record
 class PurgeRefused(AboutShard):
-    """The purge has left rows, which the server does not delete. over: the ids of such as are deleted after all, or gone."""
+    """The purge has left rows that the server does not delete. over: ids of former ones that are now deleted or gone."""
 
     refused: Refusals
     over: tuple[bytes, ...] = ()
@@ -190,12 +190,12 @@ class Reconfigured:
 
 @record
 class TryAgain:
-    """A DDL statement was executed, perhaps one that drops what made servers refuse rows."""
+    """A DDL statement was executed, which may have removed the reason why servers refuse rows."""
 
 
 @record
 class ShardChecked(AboutShard):
-    """A health check has found that the shard can be reached, or, by its *trouble*, that it cannot."""
+    """A health check has reached the shard, or failed with *trouble*."""
 
     trouble: str | None
 
@@ -255,17 +255,17 @@ Event: TypeAlias = (
 )
 
 
-# What a commit does to messages.
+# The effects of a commit on messages.
 TableEvent: TypeAlias = Due | Acked | Changed | Touched | AckedUnnamed
 
-# What a stream to which several processes dispatch reports to each of them.
+# Events that a stream with several dispatchers sends to each of them.
 PartEvent: TypeAlias = ShareGiven | ProgressedElsewhere | WaitOver
 
 
 # Actions
 
 
-# What carries its own statements (`engine.messaging.table.store_job`).
+# Actions with statements of their own (`engine.messaging.table.store_job`).
 ShardJob: TypeAlias = (
     Claim
     | Poll
@@ -281,7 +281,7 @@ ShardJob: TypeAlias = (
 
 @record
 class Deliver(AboutStream):
-    """Hand rows to a receiver; answer ReceiverReady once it can take more, Detached if it is gone."""
+    """Hand rows to a receiver; the answer is ReceiverReady once it can take more, Detached if it is gone."""
 
     rows: tuple[ClaimedRow, ...]
 
@@ -295,7 +295,7 @@ class End(AboutStream):
 
 @record
 class Finish(AboutStream):
-    """End a stream that was given what it asked for, or all that was due; no answer."""
+    """End a stream that was given the rows it asked for, or all that were due; no answer."""
 
 
 @record
@@ -314,7 +314,7 @@ class ReportDeadMembers(AboutShard):
 
 @record
 class ReportSetAside(AboutShard):
-    """Log rows that the server does not write, and that are left as they are; no answer. count: how many are by now."""
+    """Log rows that the server refuses to write, and that are left as they are; no answer. count: how many there are now."""
 
     found: tuple[tuple[bytes, SetAsideRow], ...]
     count: int
@@ -324,7 +324,7 @@ class ReportSetAside(AboutShard):
 class ReportStanding(AboutStream):
     """Log that a receiver stalls: it acked nothing of a full prefetch while messages are ready; no answer.
 
-    is_collecting: its prefetch is `auto`, and it has acked nothing at all: it may collect messages before its first ack.
+    is_collecting: its prefetch is `auto`, and it has never acked anything: it may collect messages before its first ack.
     """
 
     held: int
@@ -334,7 +334,7 @@ class ReportStanding(AboutStream):
 
 @record
 class KeepsShare(AboutStream):
-    """Report how many messages a receiver holds at most: its share, or more until enough of them are acked; no answer."""
+    """Report how many messages a receiver may hold: its share, or more until enough of them are acked; no answer."""
 
     most: int
 
@@ -344,7 +344,7 @@ class WantShare(AboutStream):
     """Report that messages are due for a receiver whose share is full; no answer."""
 
 
-# What concerns the order, the progress and the shares of a stream to which several processes dispatch.
+# Reports about the order, the progress and the shares of a stream with several dispatchers.
 StreamNews: TypeAlias = KeepsShare | WantShare | ReportProgress
 StreamReport: TypeAlias = Deliver | StreamNews
 

@@ -1,4 +1,4 @@
-"""What the streams of one message table hold: when it ends, what is looked at, and which leases are written. Pure."""
+"""The messages that the streams of one table hold: when leases end, which rows are looked at, and which leases are written. Pure."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.table.message import LateWrites
 
 
-# Progress is reported to other dispatchers no more often: what a fast consumer holds is far from the end of its leases.
+# Progress is reported to other dispatchers no more often, because a fast consumer's messages are far from the end of their leases.
 REPORT_NS: Final = 10**8
 
 
 class HeldMessages:
     """The leases of one table, over all its shards.
 
-    look_ns: not before is looked at what full receivers hold.
-    report_ns: not before is progress reported.
+    look_ns: the earliest next look at the messages of full receivers.
+    report_ns: the earliest next report of progress.
     """
 
     def __init__(self, parts: TableParts) -> None:
@@ -47,7 +47,7 @@ class HeldMessages:
         self.report_ns = 0
 
     def end_leases(self, now_ns: int) -> None:
-        """Give room back for what is ready again; who lost it without progress gets little until it makes some."""
+        """Free the room of messages that are ready again; a stream that lost one without progress gets little until it makes some."""
         for shard in self._shards.values():
             ended = shard.leases.ended(now_ns)
             self.renew(now_ns)
@@ -57,7 +57,7 @@ class HeldMessages:
                 receiver = self._receivers.attached.get(lease.receiver)
                 if receiver is not None:
                     shard.lost.lost(lease.id, receiver.id, now_ns)
-                    # The client of an answer that ends may only wait for the rest of it.
+                    # The client of a stream with an end may only be waiting for the rest of it.
                     is_endless = receiver.rows_left is None
                     if is_endless and now_ns - receiver.progress_ns >= self._wait_ns:
                         receiver.has_stalled = True
@@ -70,20 +70,20 @@ class HeldMessages:
         return self._parts.table.properties.ack_wait_ns
 
     def renew(self, now_ns: int) -> None:
-        """Let rows show leases that would have ended soon, and that streams have made longer by their progress."""
+        """Write leases that would have ended soon, and that their streams' progress has extended."""
         if renewable := self._parts.streams.renewable:
             self._parts.streams.renewable = []
             for batch in renewable:
                 self._shards[batch.shard].renew((batch,), now_ns)
 
     def progressed_elsewhere(self, event: ProgressedElsewhere, now_ns: int) -> None:
-        """Let leases follow progress with what other processes sent."""
+        """Extend leases by progress with messages of other processes."""
         self._parts.streams.reached_elsewhere(event.receiver, event.rows, now_ns)
         if (receiver := self._receivers.attached.get(event.receiver)) is not None:
             receiver.progress_ns = now_ns
 
     def report_progress(self, now_ns: int) -> None:
-        """Report the progress of streams to which others dispatch too: that of a slow one at once, and of each seldom."""
+        """Report the progress of streams with other dispatchers: a slow stream's at once, and each one's seldom."""
         streams = self._parts.streams
         if not streams.progressed or now_ns < self.report_ns:
             return
@@ -95,25 +95,25 @@ class HeldMessages:
                 self._actions.append(ReportProgress(number, row))
 
     def acked(self, event: Acked, now_ns: int) -> None:
-        """Forget messages that were acked or deleted, and give room back."""
+        """Forget messages that were acked or deleted, and free their room."""
         shard = self._shards[event.shard]
         self._gone(shard, event.ids, now_ns)
         self._shown_acked(shard, event.ids, now_ns)
 
     def acked_early(self, event: AckedEarly, now_ns: int) -> None:
-        """Forget messages whose acks are written soon, and give room back; what waits for them waits for their rows."""
+        """Forget messages whose acks are written soon, and free their room. Messages that wait for them wait for their rows."""
         shard = self._shards[event.shard]
         shard.early_acks.add(event.ids, event.acked_ns, now_ns)
         self._gone(shard, event.ids, now_ns)
 
     def acks_written(self, shard: ShardState, result: LateWrites | None, now_ns: int) -> None:
-        """Take in which early acks the rows show."""
+        """Process which early acks the rows show."""
         locked, refused = (None, {}) if result is None else (result.locked, result.refused)
         again_ns = self._parts.refuse(shard, refused, now_ns)
         ids = shard.early_acks.written(locked, now_ns, again_ns)
         shard.set_aside.over(ids)
         for ident in ids:
-            shard.queue.remove(ident)  # a poll that runs may have read the row as it was before
+            shard.queue.remove(ident)  # a running poll may have read the row as it was before
         self._shown_acked(shard, ids, now_ns)
 
     def _shown_acked(self, shard: ShardState, ids: Collection[bytes], now_ns: int) -> None:
@@ -148,11 +148,11 @@ class HeldMessages:
             full_ns = now_ns - (receiver.full_since_ns or 0)
             if full_ns >= STANDING_NS:
                 for shard in self._shards.values():
-                    # Later than known is longer: another proxy's heartbeats are not known either.
+                    # A later end is an extension: another proxy's heartbeats are not known either.
                     shard.leases.suspect(shard.leases.ids_of(number), keeps_leases=True)
             if receiver.full_since_ns is not None and 2 * full_ns >= self._wait_ns:
                 receiver.has_stalled = True
-                # Work may take longer than half a wait. It is logged at once of a consumer that has never acked anything.
+                # Work may take longer than half a wait. A consumer that has never acked anything is logged at once.
                 if not receiver.has_worked:
                     self._report(receiver)
         for shard in self._shards.values():
@@ -171,17 +171,17 @@ class HeldMessages:
     def suspect(
         self, shard: ShardState, ids: tuple[bytes, ...] | None, *, keeps_leases: bool = False
     ) -> None:
-        """Note that rows may have changed: those that streams hold are looked at."""
+        """Note that rows may have changed, so that those that streams hold are looked at."""
         shard.leases.suspect(ids, keeps_leases=keeps_leases)
         for run in shard.claims.values():
-            # An ordered claim may win others than those it was asked for.
+            # An ordered claim may win other rows than requested.
             is_ordered = shard.order is not None
             run.is_suspect |= (
                 is_ordered or ids is None or any(ident in run.keys for ident in ids)
             )
 
     def looked(self, shard: ShardState, time_next_ns: Mapping[bytes, int], now_ns: int) -> None:
-        """Take in what rows say that may have changed: when those that are there and unacked are due."""
+        """Process rows that may have changed: when each existing, unacked one is due."""
         given_back, prolonged = shard.looked(time_next_ns, now_ns)
         if gone := [lease.id for lease in given_back if lease.id not in time_next_ns]:
             self._gone(shard, gone, now_ns)
@@ -194,7 +194,7 @@ class HeldMessages:
                 self._receivers.attached[lease.receiver].acted(now_ns)
 
     def taken_over(self, event: TakenOver, now_ns: int) -> None:
-        """Let a receiver hold what a former dispatcher sent to it."""
+        """Assign messages to the receiver that a former dispatcher sent them to."""
         shard = self._shards[event.shard]
         count = shard.leases.take_over(event.receiver, event.ids, now_ns)
         self._receivers.hold(event.receiver, count, now_ns)
@@ -207,7 +207,7 @@ class HeldMessages:
         failure: str | None,
         now_ns: int,
     ) -> None:
-        """Take in what a former dispatcher has in flight, and until when."""
+        """Process the messages that a former dispatcher has in flight, and the ends of their leases."""
         limit = shard.gates.in_flight
         if limit is None or limit.reading is not job:
             return  # another process has dispatched the shard since
@@ -220,7 +220,7 @@ class HeldMessages:
         shard.leases.found(until_ns, now_ns)
 
     def look_after(self, shard: ShardState, now_ns: int) -> None:
-        """Look at rows that may have changed, let those of who has left be due sooner, and write leases."""
+        """Look at rows that may have changed, make messages of receivers that left due sooner, and write leases."""
         if ids := shard.leases.next_look():
             self._actions.append(Look(shard.name, ids))
         if shard.is_dispatched and (left := shard.leaving.next(now_ns)):

@@ -1,7 +1,7 @@
 """When one shard is polled. Pure.
 
-It is polled at the end of each interval, when the queue has left something out, when rows have changed in a way that only
-a poll can find out, and a while after a poll has failed.
+A poll starts at the end of each interval, when the queue has left rows out, when rows have changed in a way that only
+a poll can find out, and a while after a failed poll.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class PollTimes:
     """When *queue* is filled from its shard's rows; one poll runs at a time.
 
     wanted: rows have changed in a way that only a poll can find out.
-    named_wanted: there may be more of the keys that streams name than is known.
+    named_wanted: there may be more messages of the keys that streams name than are known.
     next_ns: the end of the interval between two polls.
     trouble: how long polls have been failing.
     """
@@ -34,34 +34,36 @@ class PollTimes:
         self.trouble = Trouble()
         self._queue = queue
         self._is_running = False
-        self._is_asked = False  # the one under way has another reason than what was left out
-        self._is_discarded = False  # the one under way began before the last receiver left
+        self._is_asked = (
+            False  # the running poll has another reason than rows that were left out
+        )
+        self._is_discarded = False  # the running poll began before the last receiver left
         self._started_ns = 0
-        # The earliest poll for `wanted`, and for news alone: such polls take half the time at most.
+        # The earliest poll for `wanted`, and for news only. These polls take half the time at most.
         self._wanted_from_ns = self._news_from_ns = 0
 
     def begin(self, now_ns: int) -> None:
         """Poll at once for the first stream."""
         self.next_ns = now_ns
-        # A poll under way may have read before the stream was asked for.
+        # A running poll may have read before the stream was opened.
         self.wanted |= self._is_running
 
     def rest(self) -> None:
-        """Let what is under way find nothing, and want nothing more."""
+        """Discard the running poll, and want nothing more."""
         self._is_discarded = self._is_running
         self.wanted = self.named_wanted = False
         self.trouble.over()
 
     def clock_set_back(self, now_ns: int) -> None:
-        """Poll at once: what was to happen at a moment of the clock before would come late."""
+        """Poll at once: times planned by the former clock would come late."""
         self._wanted_from_ns = self.next_ns = now_ns
 
     def start(
         self, now_ns: int, order: KeyOrder | None = None, *, in_spans: bool = False
     ) -> PollRequest | None:
-        """Return what to poll for, if it is time and no poll is running.
+        """Return the request if it is time to poll and no poll is running.
 
-        in_spans: of a large queue whose rows may have been changed past the proxies a part is enough.
+        in_spans: of a large queue, a part is enough to find rows that were changed past the proxies.
         """
         is_whole = self._whole_ns() <= now_ns
         if self._is_running or not (is_whole or self._named_ns() <= now_ns):
@@ -85,7 +87,7 @@ class PollTimes:
         return replace(request, passed_over=order.passed_over(now_ns))
 
     def finished(self, result: PollResult, now_ns: int, interval_ns: int) -> None:
-        """Take in what a poll found."""
+        """Process the result of a poll."""
         self._is_running = self._is_asked = False
         self.trouble.over()
         # A producer whose ids cannot be read from its statements must not keep a server
@@ -110,22 +112,22 @@ class PollTimes:
         self._queue.poll_failed()
 
     def start_ns(self) -> int:
-        """Return when the next poll is to start, as far as no event comes before."""
+        """Return when the next poll starts, unless an event comes before."""
         return FOREVER_NS if self._is_running else min(self._whole_ns(), self._named_ns())
 
     def is_resting(self, now_ns: int) -> bool:
-        """Return whether no poll is under way and none is due."""
+        """Return whether no poll is running and none is due."""
         return not self._is_running and self._whole_ns() > now_ns and not self.wanted
 
     def is_asking(self, now_ns: int) -> bool:
-        """Return whether a poll is under way, or due, for another reason than what was left out."""
+        """Return whether a poll is running, or due, for another reason than rows that were left out."""
         return self._is_asked or self._is_to_ask(now_ns)
 
     def _is_to_ask(self, now_ns: int) -> bool:
         return self.wanted or self.named_wanted or self.next_ns <= now_ns
 
     def _whole_ns(self) -> int:
-        """Return when the next poll of all keys is to start."""
+        """Return when the next poll of all keys starts."""
         moment = self.next_ns
         left_out_ns = self._queue.next_poll_ns()
         if left_out_ns is not None:
@@ -135,7 +137,7 @@ class PollTimes:
         return max(moment, self.trouble.retry_ns)
 
     def _named_ns(self) -> int:
-        """Return when the next poll for the keys that streams name, or for the keys of news, is to start."""
+        """Return when the next poll starts for the keys that streams name, or for the keys of news."""
         moment = self._news_from_ns if self._queue.news else FOREVER_NS
         if self._queue.named:
             left_out_ns = self._queue.next_poll_ns(self._queue.named)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
-# Of the ready receivers these many, who have waited longest, are compared by their room: with
-# ten thousand idle streams a lone message shall not look at all of them.
+# How many of the ready receivers, those that have waited longest, are compared by their room: with
+# ten thousand idle streams, a lone message must not look at all of them.
 COMPARED_MAX: Final = 64
 
 
@@ -32,7 +32,7 @@ class Receivers:
     ready: the receivers with room whose socket is free. The one that has waited longest is the first (round-robin).
     full: the receivers without room.
     short: the receivers without room that have a share of their prefetch, and whose members have not been notified that more is due.
-    kept: how many messages a receiver with a share holds at most, by its number, if that is still to be reported.
+    kept: how many messages a receiver with a share may hold, by its number, if that is still to be reported.
     finishing: the receivers that end once nothing is due. They have been given rows, or their wait for the first row is over.
     choices: how many streams take messages of which keys; the keys None are all keys. The entry served longest ago is the first.
     is_freed: a receiver became ready, or may be given more, while an event was handled.
@@ -43,7 +43,7 @@ class Receivers:
         self.together = 0
         self.attached: dict[int, AttachedReceiver] = {}
         self.ready: OrderedDict[int, AttachedReceiver] = OrderedDict()
-        # In the order in which they came: a seed of the simulator is one history.
+        # In the order in which they came, because a seed of the simulator must give one history.
         self.full: dict[int, None] = {}
         self.short: dict[int, None] = {}
         self.kept: dict[int, int] = {}
@@ -51,10 +51,10 @@ class Receivers:
         self.choices: OrderedDict[frozenset[bytes] | None, int] = OrderedDict()
         self.is_freed = False
 
-    # They come and go
+    # Coming and going
 
     def add(self, receiver: AttachedReceiver) -> None:
-        """Take in a new stream, which is ready if it has room."""
+        """Add a new stream, which is ready if it has room."""
         self.attached[receiver.id] = receiver
         if receiver.room:
             self.ready[receiver.id] = receiver
@@ -63,7 +63,7 @@ class Receivers:
         self.choices[receiver.keys] = self.choices.get(receiver.keys, 0) + 1
 
     def remove(self, number: int) -> AttachedReceiver | None:
-        """Forget a stream, and return it; None if it is not there."""
+        """Forget a stream and return it; None if it is unknown."""
         self.ready.pop(number, None)
         self.full.pop(number, None)
         self.short.pop(number, None)
@@ -77,7 +77,7 @@ class Receivers:
         return gone
 
     def named_keys(self, shard: ShardName) -> frozenset[bytes]:
-        """Return the keys that streams name which cover *shard*."""
+        """Return the keys named by streams that cover *shard*."""
         if not any(self.choices):
             return frozenset()
         covering = (one.keys for one in self.attached.values() if one.covers(shard))
@@ -88,7 +88,7 @@ class Receivers:
     def configure(
         self, receiver: AttachedReceiver, properties: Properties, now_ns: int
     ) -> None:
-        """Give a stream the limit that it asked for, or that of its table; one that ends has none."""
+        """Set the limit of a stream: its own, or the table's. A stream with an end has none."""
         if receiver.rows_left is not None:
             return
         own = receiver.prefetch
@@ -128,9 +128,9 @@ class Receivers:
     # Which can be served
 
     def is_free(self, number: int) -> None:
-        """Note that the socket of a stream has taken what it was given."""
+        """Note that the socket of a stream has taken its rows."""
         found = self.attached.get(number)
-        # A socket may report twice; one that is reserved for a claim is not free.
+        # A socket may report twice; a stream that is reserved for a claim is not free.
         if found is not None and found.has_batch:
             found.has_batch = False
             self.open(found)
@@ -145,7 +145,7 @@ class Receivers:
     ) -> list[AttachedReceiver]:
         """Return ready receivers for one claim, the one with most room first. All have the same columns and the same *keys*.
 
-        Among equal ones the one that has waited longest goes first. Streams that stall are chosen only where no other has room.
+        Among equal ones the one that has waited longest goes first. Streams that stall are chosen only if no other has room.
         """
         rows, is_gathering = min(due, batch), False
         chosen: list[AttachedReceiver] = []
@@ -163,7 +163,7 @@ class Receivers:
                 is_gathering |= not receiver.has_stalled
             else:
                 chosen.append(receiver)
-        # A stream that stalls would lose them: it gets what no other has room for.
+        # A stream that stalls would lose them: it gets only rows that no other has room for.
         if not (going := [one for one in chosen if not one.has_stalled]) and is_gathering:
             return []
         chosen = going or chosen
@@ -189,7 +189,7 @@ class Receivers:
             self.is_freed = True
 
     def hold(self, number: int, count: int, now_ns: int) -> None:
-        """Count *count* messages that a receiver holds, though it was not given them here; it may not be there."""
+        """Count *count* messages that a receiver holds without being given them here; it may not be attached."""
         receiver = self.attached.get(number)
         if receiver is not None and count:
             receiver.held += count
@@ -206,7 +206,7 @@ class Receivers:
             self.short[receiver.id] = None
 
     def give_share(self, number: int, share: int) -> None:
-        """Let a receiver hold no more than *share* messages of this process."""
+        """Limit a receiver to *share* messages of this process."""
         receiver = self.attached.get(number)
         if receiver is None:
             return
@@ -221,12 +221,12 @@ class Receivers:
         self.open(receiver, is_first=True)
 
     def _take_share(self, receiver: AttachedReceiver) -> None:
-        # Not during a claim: what that has won would have to be given back.
+        # Not during a claim, whose rows would have to be given back.
         receiver.share, receiver.next_share = receiver.next_share, None
         self.limited(receiver)
 
     def dispatchers_changed(self) -> None:
-        """Note that this process dispatches another part of the shards: windows follow that."""
+        """Note that this process dispatches another part of the shards, and adapt the windows."""
         for receiver in self.attached.values():
             shared = partial(PrefetchWindow.shared, is_part=self._is_part(receiver))
             self.change_window(receiver, shared)
@@ -243,7 +243,7 @@ class Receivers:
             self.kept[receiver.id] = max(receiver.held, receiver.most)
 
     def acted(self, number: int, count: int, now_ns: int) -> None:
-        """Count off *count* messages that a receiver held, and that were worked on, by its client or for it."""
+        """Subtract *count* messages that a receiver held, and that its client acted on, or another did on its behalf."""
         receiver = self.attached.get(number)
         if receiver is None:
             return
@@ -262,7 +262,7 @@ class Receivers:
         self.give_room(number, count)
 
     def give_room(self, number: int, count: int = 1) -> AttachedReceiver | None:
-        """Count off *count* messages that a receiver holds no more; return it if it is still there."""
+        """Subtract *count* messages that a receiver no longer holds; return it if it is still attached."""
         receiver = self.attached.get(number)
         if receiver is not None:
             receiver.held -= count
@@ -272,12 +272,12 @@ class Receivers:
 
 
 def by_room(receiver: AttachedReceiver) -> int:
-    """Sort who has most room first."""
+    """Sort by room, most first."""
     return -receiver.room
 
 
 def share_out(rows: int, receivers: Sequence[AttachedReceiver], batch: int) -> list[int]:
-    """Return how many of *rows* each of *receivers* gets, who stand in the order of their room."""
+    """Return how many of *rows* each of *receivers* gets, which are sorted by their room."""
     if len(receivers) == 1:
         (only,) = receivers
         return [min(rows, only.room, only.at_most(batch))]

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.table.message import ClaimedRow, ClaimResult, Refusals
 
 
-# On a shard. What becomes due while they run goes into the next, like a group commit.
+# On a shard. Messages that become due meanwhile go into the next claim, like a group commit.
 CLAIMS_IN_FLIGHT_MAX: Final = 2
 CLAIM_ROWS_MAX: Final = 500
-# A claim's rows are in memory until their sockets have taken them. How long a body is shows
-# only when it is there, so the first claim is a small one.
+# A claim's rows are in memory until their sockets have taken them. The length of a body is unknown
+# until it has been read, so the first claim is a small one.
 CLAIM_BYTES_MAX: Final = 16 << 20
 ROW_BYTES_ASSUMED: Final = 256 << 10
-# Of rows that are set aside: for more than these, others of their key wait.
+# Rows that are set aside: beyond this number, others of their key wait.
 LEFT_OUT_MAX: Final = 200
 
 
@@ -46,7 +46,7 @@ class Sending:
         self._receivers = parts.receivers
         self._actions = parts.actions
         self._held = held
-        self._row_bytes = 0  # of the longest rows seen lately
+        self._row_bytes = 0  # of the longest recent rows
 
     # Claims
 
@@ -70,8 +70,8 @@ class Sending:
         if shard.order is None:
             while len(shard.claims) < CLAIMS_IN_FLIGHT_MAX and self._start_claim(shard, now_ns):
                 pass
-        # Where messages wait for others of their key, a claim wins rows that it was not asked for. So each has to see what
-        # the one before has sent, and what a release has put back.
+        # If messages wait for others of their key, a claim may win rows that were not requested. So each must see the messages
+        # that the one before has sent, and those that a release has put back.
         elif not shard.queue.in_flight:
             self._start_claim(shard, now_ns)
 
@@ -138,7 +138,7 @@ class Sending:
         )
 
     def _are_others(self, shard: ShardState, receivers: list[AttachedReceiver]) -> bool:
-        """Return whether other streams take what *receivers* do."""
+        """Return whether other streams take the same messages as *receivers*."""
         attached = self._receivers.attached
         return len(attached) > len(receivers) and any(
             other not in receivers
@@ -151,25 +151,25 @@ class Sending:
         return shard.is_dispatched and not self._parts.table.properties.paused
 
     def _claim_rows_max(self) -> int:
-        """Return how many rows of the size seen lately one claim may take."""
+        """Return how many rows of the recent size one claim may take."""
         row_bytes = self._row_bytes or ROW_BYTES_ASSUMED
         return max(1, min(CLAIM_BYTES_MAX // row_bytes, CLAIM_ROWS_MAX))
 
     def _note_size(self, rows: Sequence[ClaimedRow]) -> None:
         if rows:
             # The largest of a claim, not the mean: one long body among short ones counts.
-            # It is forgotten by halves, so that a single one does not slow the queue forever.
+            # It is halved with each claim, so that a single one does not slow the queue forever.
             largest = max(len(row.payload) for row in rows)
             self._row_bytes = max(largest, self._row_bytes // 2, 1)
 
     def claimed(
         self, shard: ShardState, claim: Claim, result: ClaimResult, now_ns: int
     ) -> None:
-        """Deliver what a claim won, and let the rest wait."""
+        """Deliver the rows that a claim won, and make the rest wait."""
         run = shard.claims.pop(claim.number)
         if shard.order is not None:
             result = with_keys(result, run.keys)
-            shard.polls.named_wanted = True  # who follows may be of a key that streams name
+            shard.polls.named_wanted = True  # the next message may have a key that streams name
         rows, passed_over = result.rows, result.passed_over
         self._note_size(rows)
         shard.groups.held(result.held)
@@ -181,12 +181,12 @@ class Sending:
         asked_ids, chosen = tuple(run.keys), result.chosen
         won: list[ClaimedRow] = []
         unwritten: list[MessageKey] = []
-        # The server answers along its index; the keys stand in the order of delivery.
+        # The server answers along its index; the keys are in the order of delivery.
         order = {ident: index for index, ident in enumerate(run.keys)}
         for row in sorted(rows, key=lambda row: order.get(row.id, len(order))):
             asked = run.keys.pop(row.id, None) or chosen.get(row.id)
             if asked is None:
-                # The database finds this id equal to one that was asked for (another case,
+                # The database finds this id equal to a requested one (another case,
                 # another spelling); only a poll shows its priority.
                 shard.polls.wanted = True
                 won.append(row)
@@ -201,8 +201,8 @@ class Sending:
             if not row.is_written:
                 unwritten.append(meanwhile or timer)
             if meanwhile is not None:
-                # Rescheduled while the claim ran. Which of the two came first only the
-                # database knows.
+                # Rescheduled while the claim ran. Only the database knows which
+                # of the two came first.
                 shard.polls.wanted = True
             won.append(row)
         if shard.set_aside or result.refused:
@@ -224,14 +224,14 @@ class Sending:
         result: ClaimResult,
         now_ns: int,
     ) -> None:
-        """Let messages wait whose rows the server does not write; forget of others that it did not."""
+        """Postpone messages whose rows the server refuses to write; forget earlier refusals of others."""
         aside, refused, passed_over = shard.set_aside, result.refused, result.passed_over
         over = [row.id for row in result.rows]
         known = {*passed_over, *result.asked_keys}
         over += [one for one in asked_ids if one not in known]
         over += [one for one, due_ns in passed_over.items() if due_ns > now_ns]
         aside.over(one for one in over if one not in refused)
-        # What is locked, or waits for its turn, is claimed as others are.
+        # Locked rows, and rows that wait for their turn, are claimed like others.
         aside.changed([one for one in asked_ids if one not in refused], now_ns)
         self._parts.refuse(shard, refused, now_ns)
         for ident in refused:
@@ -248,7 +248,7 @@ class Sending:
     def _deliver(
         self, shard: ShardState, run: ClaimRun, won: list[ClaimedRow], now_ns: int
     ) -> None:
-        """Share *won* out; what no receiver can take, or may be sent no more, is released."""
+        """Share *won* out; release rows that no receiver can take, or that must no longer be sent."""
         present = [
             self._receivers.attached[i] for i in run.receivers if i in self._receivers.attached
         ]
@@ -268,7 +268,7 @@ class Sending:
             chosen = list(islice(others, COMPARED_MAX))
             chosen = [one for one in chosen if not one.has_stalled] or chosen
             start += self._share(shard, run, chosen, won[start:], now_ns)
-        # Who was reserved and got nothing has waited longest, and is the first again.
+        # A receiver that was reserved and got nothing has waited longest, and is the first again.
         for receiver in reversed(present):
             self._receivers.not_reserved(receiver)
         if run.is_suspect:
@@ -310,7 +310,7 @@ class Sending:
         for lease in shard.leases.give(receiver.id, rows, now_ns, receiver.sent, run.begun_ns):
             self._receivers.give_room(lease.receiver)  # sent again, past its lease
         receiver.took(len(rows), now_ns)
-        if receiver.room:  # it was given what there was
+        if receiver.room:  # it was given all there was
             self._receivers.change_window(receiver, PrefetchWindow.starved)
         if receiver.rows_left is not None:
             self._receivers.finishing[receiver.id] = receiver
@@ -319,10 +319,10 @@ class Sending:
         self._actions.append(Deliver(receiver.id, tuple(rows)))
 
     def claim_failed(self, shard: ShardState, claim: Claim, reason: str, now_ns: int) -> None:
-        """Let what was to be claimed be due again, after a pause; it may have been committed."""
+        """Make the messages of a failed claim due again after a pause. The claim may have been committed."""
         run = shard.claims.pop(claim.number)
         shard.claiming.failed(reason, now_ns, self._parts.grace_ns)
-        # It may have been committed before it was lost: then a poll shows when they are due.
+        # It may have been committed before the connection was lost: then a poll shows when they are due.
         shard.polls.wanted = True
         shard.groups.held(run.keys)
         for key in run.keys.values():
@@ -333,9 +333,9 @@ class Sending:
     # Releases
 
     def release(self, shard: ShardState, unsent: Sequence[ClaimedRow], now_ns: int) -> None:
-        """Undo the sending of rows; those that were claimed are in flight until that is done.
+        """Undo the delivery of rows; claimed ones are in flight until that is done.
 
-        One that is being claimed again was due again already, and one that was acked early all the same is done.
+        A message that is being claimed again was due again already, and one that was acked early meanwhile is done.
         """
         queue = shard.queue
         rows = [
@@ -353,7 +353,7 @@ class Sending:
     def released(
         self, shard: ShardState, job: Release, refused: Refusals | None, now_ns: int
     ) -> None:
-        """Let what was released be due again, at the time that its claim wrote where *refused*, or all of it failed."""
+        """Make released messages due again; if all of it failed, or for *refused*, at the time that the claim wrote."""
         keys = shard.releases.pop(job.number)
         shard.freed([row.id for row in job.rows], now_ns)
         put_back = set[bytes]()

@@ -1,4 +1,4 @@
-"""One shard of one message table: its queue, what is under way on it, and how it fares.
+"""One shard of one message table: its queue, the work under way on it, and its health.
 
 A part of `engine.messaging.dispatch.table_state`, which decides what the receivers get; this module decides when to look next.
 """
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
-# A client that takes messages one by one opens a stream for each; without its keys each began with a poll, which took
-# 0.55 of the 1.3 ms of a STREAM … LIMIT 1.
+# A client that takes messages one by one opens a stream for each. If the keys were dropped, each stream would begin with a
+# poll, which took 0.55 of the 1.3 ms of a STREAM … LIMIT 1.
 LINGER_NS: Final = 10**9
 
 
 @dataclass(slots=True)
 class ClaimRun:
-    """A claim under way: what it asked for, and the receivers reserved for it.
+    """A claim under way, and the receivers reserved for it.
 
-    begun_ns: when it was asked for. Leases run from the claim on, and a consumer has its wait from its delivery on.
+    begun_ns: when it was requested. Leases run from the claim on; a consumer's wait for a message starts with its delivery.
     choice: the keys that its receivers named; None for all.
     is_suspect: rows were changed meanwhile, perhaps after the claim and perhaps those it won.
-    gone: messages that were acked or deleted meanwhile, and that it may win without having been asked for.
+    gone: messages that were acked or deleted meanwhile, and that it may win without a request.
     shown: messages whose leases were written meanwhile, perhaps after it has read their rows.
     """
 
@@ -64,20 +64,20 @@ class ClaimRun:
 
 
 class ShardState:
-    """Everything a table's scheduler keeps of one shard.
+    """The state of one shard, as a table's scheduler keeps it.
 
     is_dispatched: this process dispatches the shard.
-    partitions_overdue: what the last purge found.
+    partitions_overdue: as counted by the last purge.
     receivers: how many streams cover the shard.
-    lingers_until_ns: how long the keys are kept, and news is heard, after the last stream has left; 0 with none kept.
-    unwritten: those of the leases that are in memory alone.
-    early_acks: the acks that are in memory alone.
+    lingers_until_ns: until when keys are kept, and news is taken, after the last stream has left; 0 if no keys are kept.
+    unwritten: the leases that exist only in memory.
+    early_acks: the acks that exist only in memory.
     put_back: rows that were sent to no receiver, and whose leases are being written at this moment.
     releases: keys that are being released, by the number of the release.
-    gathered_ns: when receivers that let room gather take what they have room for.
-    order: which messages wait for others of their key; None where none does.
-    held_back_ns: when more may be sent, if nothing happens before, where a limit holds back what is due.
-    wake_ns: when the shard has work to do by itself.
+    gathered_ns: when receivers that let room gather take as much as they have room for.
+    order: which messages wait for others of their key; None if none does.
+    held_back_ns: when more may be sent, if nothing happens before and a limit holds back due messages.
+    wake_ns: when the shard has work to do without an event.
     wake_ready_ns: when the shard has work to do if a receiver is ready.
     last_claim: the number of its last claim, so that shards take turns.
     """
@@ -109,7 +109,7 @@ class ShardState:
         self.put_back: list[ClaimedRow] = []
 
     def polled(self, result: PollResult, now_ns: int, interval_ns: int) -> None:
-        """Take in what a poll found."""
+        """Process the result of a poll."""
         self.health.over()
         if self.set_aside.timers:
             keys = chain.from_iterable((*tier.fresh, *tier.timed) for tier in result.tiers)
@@ -118,14 +118,14 @@ class ShardState:
         self.polls.finished(result, now_ns, interval_ns)
 
     def has_nothing(self, now_ns: int, keys: frozenset[bytes] | None = None) -> bool:
-        """Return whether no message is due, of *keys* if given, as far as can be known: no poll is needed to know."""
+        """Return whether no message is due, of *keys* if given, as far as can be known without a poll."""
         if not self.is_dispatched:
-            # Who dispatches it says for itself what is due.
+            # Its dispatcher reports what is due.
             return self.unserved.since_ns is None
         if self.queue.news or self.queue.due(now_ns, at_most=1, keys=keys):
             return False
         if keys:
-            # Polls for what was left out of other keys may go on without end.
+            # Polls for rows of other keys that were left out may continue without end.
             left_out_ns = self.queue.next_poll_ns(keys)
             is_left_out = left_out_ns is not None and left_out_ns <= now_ns
             return not (is_left_out or self.polls.is_asking(now_ns))
@@ -134,7 +134,7 @@ class ShardState:
     # Limits
 
     def hold_back(self, now_ns: int) -> bool:
-        """Note until when gates hold back what is due; return whether to look at what is in flight."""
+        """Note until when gates hold back due messages; return whether to look at those in flight."""
         opens_ns = self.gates.opens_ns(now_ns)
         if opens_ns is not None:
             self.held_back_ns = opens_ns
@@ -154,7 +154,7 @@ class ShardState:
     # Order
 
     def freed(self, idents: Iterable[bytes] | None, now_ns: int) -> None:
-        """Let messages go that waited for *idents*, or for any others of their key."""
+        """Free messages that waited for *idents*, or for any others of their key."""
         if self.order is None:
             return
         if idents is None:
@@ -169,26 +169,26 @@ class ShardState:
 
     @property
     def known(self) -> int:
-        """Return how many messages wait or are held, as far as is known: so many rows changes lead to."""
+        """Return how many messages wait or are held, as far as is known. This is how many rows changes affect."""
         return len(self.queue) + self.queue.in_flight + len(self.leases)
 
     # Receivers
 
     def join(self, now_ns: int) -> None:
-        """Count a receiver; the first receiver causes a poll, unless something is known to be due."""
+        """Count a new receiver; the first one causes a poll, unless a message is known to be due."""
         self.receivers += 1
         self.gates.first_stream(now_ns)
         if self.receivers == 1:
             if not self.queue.due(now_ns, at_most=1):
                 self.polls.begin(now_ns)
             self.lingers_until_ns = 0
-            # A stream that opens while the shard is down has its whole grace before it.
+            # A stream that opens while the shard is down has its whole grace period ahead.
             for trouble in (self.health, self.unserved):
                 if trouble.since_ns is not None:
                     trouble.since_ns = now_ns
 
     def leave(self, now_ns: int) -> None:
-        """Count a receiver off; some time after the last one the queue is emptied, at once where the shard fails."""
+        """Count a receiver that left. Some time after the last one the queue is emptied, at once if the shard fails."""
         self.receivers -= 1
         if self.receivers == 0:
             if self.is_failing:
@@ -197,12 +197,12 @@ class ShardState:
                 self.lingers_until_ns = now_ns + LINGER_NS
 
     def linger(self) -> None:
-        """Do nothing but hear news, until it is time to rest."""
+        """Only take news until it is time to rest."""
         self.wake_ns, self.wake_ready_ns = self.lingers_until_ns, FOREVER_NS
         self.gathered_ns = self.held_back_ns = FOREVER_NS
 
     def rest(self) -> None:
-        """Forget the keys, and do nothing; what streams were sent they go on holding."""
+        """Forget the keys and do nothing. Streams keep the messages they were sent."""
         self.lingers_until_ns = 0
         if self.order is not None:
             self.order.clear()
@@ -216,7 +216,7 @@ class ShardState:
         self.wake_ns = self.wake_ready_ns = self.gathered_ns = self.held_back_ns = FOREVER_NS
 
     def clock_set_back(self, by_ns: int, now_ns: int) -> None:
-        """Begin again, as after an election: what was to happen at a moment of the clock before would come late."""
+        """Start again, as after an election: times planned by the former clock would come late."""
         self.rest()
         self.set_aside.clock_set_back(by_ns)
         self.unwritten.clock_set_back(by_ns)
@@ -229,12 +229,12 @@ class ShardState:
         self.unwritten.hurry(None)
         self.early_acks.hurry()
 
-    # Leases and acks that are in memory alone
+    # Leases and acks that exist only in memory
 
     @property
     def writes_ns(self) -> int:
-        """Return when the next leases or acks are to be written, brought up to date, or made shorter."""
-        # Acks are written whichever member dispatches the shard by now: they are true.
+        """Return when to write, update or shorten the next leases or acks."""
+        # Acks are written whichever member is the dispatcher now, because they are true.
         write_ns = self.early_acks.next_ns()
         if self.is_dispatched:
             write_ns = min(write_ns, self.unwritten.next_ns())
@@ -244,9 +244,9 @@ class ShardState:
         return write_ns
 
     def takes_acks(self, idents: Iterable[bytes], now_ns: int) -> tuple[bytes, ...] | None:
-        """Return those of *idents* that an early ack acknowledges, None if it cannot be answered early.
+        """Return those of *idents* that an early ack acknowledges; None if it cannot be answered early.
 
-        That is so where the message is in flight as far as is known here, or was acked early before.
+        It can if each message is in flight as far as is known here, or was acked early before.
         """
         if not (self.is_dispatched and self.early_acks.takes_more):
             return None
@@ -261,12 +261,12 @@ class ShardState:
 
     @property
     def is_releasing(self) -> bool:
-        """Return whether rows are still to show what was sent from here, or what clients that leave held."""
+        """Return whether rows do not yet show messages that were sent from here, or that leaving clients held."""
         return self.is_dispatched and (bool(self.leaving) or self._are_written(self.unwritten))
 
     @property
     def has_acks_to_write(self) -> bool:
-        """Return whether there are acks that rows are to show, and that the server writes as far as is known."""
+        """Return whether there are acks to write that the server, as far as is known, takes."""
         return self._are_written(self.early_acks.acked_ns)
 
     def _are_written(self, idents: Iterable[bytes]) -> bool:
@@ -285,17 +285,17 @@ class ShardState:
         return [ident for ident in ids if any(ident in each for each in sets)]
 
     def show_leases(self, idents: Iterable[bytes] | None, now_ns: int) -> None:
-        """Let rows show at once what they do not show of leases, of *idents* or of all messages."""
+        """Write at once the leases that rows do not show, of *idents* or of all messages."""
         self.renew(self.leases.lagging(idents), now_ns)
         self.unwritten.hurry(idents)
 
     def renew(self, batches: Iterable[Batch], now_ns: int) -> None:
-        """Bring leases up to date, and let their rows show them soon."""
+        """Bring leases up to date, and write them soon."""
         for batch in batches:
             self._ends_moved(self.leases.renew(batch), now_ns)
 
     def _ends_moved(self, moved: Iterable[tuple[bytes, int, int]], now_ns: int) -> None:
-        """Let messages be due, and rows show it soon, when their leases end by now: each with its end before and its new one."""
+        """Move the due times of messages to the new ends of their leases, and write these soon: each with its former and new end."""
         late: list[bytes] = []
         for ident, before_ns, until_ns in moved:
             self.queue.renew(ident, until_ns, now_ns)
@@ -308,9 +308,9 @@ class ShardState:
     def wrote(
         self, result: LateWrites | None, now_ns: int, again_ns: Mapping[bytes, int]
     ) -> list[ClaimedRow]:
-        """Take in what a writing of leases found; return rows that it concerned and that were sent to no receiver.
+        """Process the result of writing leases; return rows that it covered and that were sent to no receiver.
 
-        again_ns: when the rows are tried again that the server does not write.
+        again_ns: when to try again the rows that the server refuses.
         """
         again, done = self.unwritten.written(result, now_ns, again_ns)
         if result is not None:
@@ -325,13 +325,13 @@ class ShardState:
             self.queue.shown(ident, shown.get(ident))
         if late:
             self.unwritten.renewed(late, now_ns)
-        if done:  # where none was written, to try at once would be to try without a pause
+        if done:  # if none was written, trying at once would be trying without a pause
             self.leaving.retry(now_ns)
         put_back, self.put_back = self.put_back, []
         return put_back
 
     def rows_show(self, idents: Iterable[bytes]) -> dict[bytes, MessageKey]:
-        """Note that rows show by now that messages were sent; return the keys of those whose rows did not."""
+        """Note that rows now show that messages were sent; return the keys of those whose rows did not."""
         timers = self.unwritten.timers
         shown = {ident: timers.pop(ident) for ident in idents if ident in timers}
         for run in self.claims.values():
@@ -339,9 +339,9 @@ class ShardState:
         return shown
 
     def next_write(self, now_ns: int) -> tuple[LeaseWrite, ...]:
-        """Return leases that are to be written now.
+        """Return leases to write now.
 
-        A poll reads the rows of unwritten ones past those it asks for: they are half as many at most.
+        A poll reads past the rows of unwritten ones: they may be half as many at most.
         """
         if not (self.unwritten and self.is_dispatched):
             return ()
@@ -355,7 +355,7 @@ class ShardState:
     def rescheduled(self, idents: Iterable[bytes], now_ns: int) -> None:
         """Claim messages again that a client has rescheduled, whatever their rows show.
 
-        Their leases were to be written first, which is impossible while the one who reschedules holds the row.
+        Their leases should have been written first, which is impossible while the client's transaction holds the row.
         """
         for ident in idents:
             if (timer := self.unwritten.timers.get(ident)) is not None:
@@ -364,7 +364,7 @@ class ShardState:
     def looked(
         self, time_next_ns: Mapping[bytes, int], now_ns: int
     ) -> tuple[list[Lease], list[Lease]]:
-        """Take in what a look found; return which leases are over, and which are longer by heartbeats."""
+        """Process the result of a look; return the leases that are over, and those that heartbeats extended."""
         given_back, prolonged = self.leases.looked(time_next_ns, now_ns)
         for lease in prolonged:
             self.queue.renew(lease.id, lease.until_ns, now_ns)
@@ -374,7 +374,7 @@ class ShardState:
         return given_back, prolonged
 
     def put_back_unwritten(self, rows: Iterable[ClaimedRow], now_ns: int) -> list[ClaimedRow]:
-        """Let rows be due again that were sent to no receiver; return those in which something was written."""
+        """Make rows due again that were sent to no receiver; return those that were written."""
         written = []
         for row in rows:
             if self.unwritten.is_being_written(row.id):
@@ -387,10 +387,10 @@ class ShardState:
                 self.queue.add(key._replace(time_next_ns=row.time_next_ns), now_ns)
         return written
 
-    # Who dispatches
+    # Elections
 
     def elected(self, now_ns: int) -> None:
-        """Dispatch from now on, which begins with a poll."""
+        """Dispatch from now on, starting with a poll."""
         self.is_dispatched = True
         self.gates.begin(now_ns)
         if self.order is not None:
@@ -408,9 +408,9 @@ class ShardState:
         self.is_dispatched = False
         self.rest()
         self.leases.forget_found()
-        # Leases that are not written, and those of who has left, are kept: only the dispatcher writes. Another one sends again
-        # what no row shows; this one, if it is the next, does not. Of rows that the other has written none is written then.
-        # Acks that were answered are written from here; who dispatches now finds the others by itself.
+        # Unwritten leases, and those of receivers that left, are kept, because only the dispatcher writes. Another one sends again
+        # the messages that no row shows; this one, if it is the next, does not. Rows that the other has written are then skipped.
+        # Answered acks are written from here; the new dispatcher finds the other rows without help.
         self.set_aside.keep(self.early_acks.acked_ns)
 
     # Health
@@ -430,19 +430,19 @@ class ShardState:
         )
 
     def lost_ns(self, grace_ns: int) -> int:
-        """Return when the streams that cover the shard are lost, if it goes on like this."""
+        """Return when the streams that cover the shard are lost, if the failure lasts."""
         since_ns = (each.since_ns for each in self.troubles() if each.since_ns is not None)
         return min(min(since_ns, default=FOREVER_NS) + grace_ns, FOREVER_NS)
 
     def has_more(self, now_ns: int) -> bool:
-        """Return whether there is something to send to a stream that takes it."""
+        """Return whether there is a message to send to a stream that takes it."""
         first_ns = self.queue.first_ns()
         return (first_ns is not None and first_ns <= now_ns) or bool(self.lost.waiting)
 
     def is_quiet(self, now_ns: int, *, has_claimed: bool = False) -> bool:
-        """Return whether an ack leaves nothing to be done by which no receiver gets room: all else has its moment.
+        """Return whether an ack leaves no work that needs a receiver with room; all other work has its own time.
 
-        has_claimed: or a claim that has ended, which leaves its slot, and rows to be looked at or polled.
+        has_claimed: or the end of a claim does, which frees its slot, and leaves rows to look at or poll.
         """
         return (
             self.wake_ns > now_ns
@@ -464,13 +464,13 @@ class ShardState:
         )
 
     def wake_for_first(self, now_ns: int) -> None:
-        """Give the first message its moment, if it is not due yet: one that was due may have stood before it."""
+        """Set the wake-up for the first message, if it is not due yet: one that was due may have stood before it."""
         first_ns = self.queue.first_ns()
         if first_ns is not None and first_ns > now_ns:
             self.wake_ready_ns = min(self.wake_ready_ns, first_ns)
 
     def settled(self, now_ns: int, lost_ns: int) -> None:
-        """Note when to look again, now that all has been done that can be done."""
+        """Set the next wake-up, now that everything possible has been done."""
         first_ns = self.queue.first_ns()
         is_due = first_ns is not None and first_ns <= now_ns
         if not is_due and not self.claims:
@@ -480,9 +480,9 @@ class ShardState:
         follower_ns = FOREVER_NS if self.order is None else self.order.next_ns()
         self.wake_ns = min(self.wake_ns, self.gathered_ns, self.groups.next_ns(), follower_ns)
         self.wake_ns = min(self.wake_ns, self.lost.next_ns())
-        # What is due but not claimed waits for a slot or a receiver, unless a claim failed.
+        # Messages that are due but not claimed wait for a slot or a receiver, unless a claim failed.
         if first_ns is not None and not (is_due and self.claiming.retry_ns <= now_ns):
             self.wake_ready_ns = max(first_ns, self.claiming.retry_ns)
         else:
-            # What is due may be of other keys than the ready receivers named.
+            # Due messages may have other keys than the ready receivers named.
             self.wake_ready_ns = min(self.held_back_ns, self.queue.next_named_ns(now_ns))

@@ -1,4 +1,4 @@
-"""What the parts of a table's scheduler share (`engine.messaging.dispatch.table_state`). Pure."""
+"""The state that the parts of a table's scheduler share (`engine.messaging.dispatch.table_state`). Pure."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class TableParts:
-    """One message table, its shards, its streams, and what is to be done about an event.
+    """One message table, its shards, its streams, and the actions of an event.
 
     table: as it is scheduled now.
-    streams: what each of its streams holds, in which order.
+    streams: the messages of each of its streams, in order.
     grace_ns: how long a stream survives a shard that fails without a break.
-    actions: what the event being handled asks for so far.
+    actions: the actions so far for the event being handled.
     """
 
     table: MessageTable
@@ -42,7 +42,7 @@ class TableParts:
         self.receivers = Receivers(self.shards)
 
     def limit_shards(self, now_ns: int | None = None) -> None:
-        """Set what each shard may send, and whether messages wait for groups."""
+        """Set how much each shard may send, and whether messages wait for groups."""
         properties = self.table.properties
         self.streams.wait_ns = properties.ack_wait_ns
         self.streams.attached = self.receivers.attached
@@ -53,7 +53,7 @@ class TableParts:
             shard.gates.configure(properties, len(self.shards), index, now_ns)
 
     def _set_order(self, shard: ShardState) -> None:
-        """Begin to order messages, or end it; where it stays as it was, what is known stays."""
+        """Start or stop ordering messages; if that does not change, the known state stays."""
         in_order = self.table.properties.in_order
         if shard.order is not None and (shard.order.in_order, shard.order.key) == (
             in_order,
@@ -70,7 +70,7 @@ class TableParts:
         shard.gates.strict = order.closed_ns if order is not None and order.is_strict else None
 
     def refuse(self, shard: ShardState, refused: Refusals, now_ns: int) -> Mapping[bytes, int]:
-        """Set rows aside that the server of a shard does not write; return when each is tried again."""
+        """Set rows aside that the server of a shard refuses to write; return when to try each again."""
         if not refused:
             return {}
         if new := shard.set_aside.refuse(refused, now_ns):

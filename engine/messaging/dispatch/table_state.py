@@ -1,31 +1,31 @@
-"""One message table: who waits for its messages, which are due, and what to do about it.
+"""The scheduler of one message table: its streams, its due messages, and what to do next.
 
-``handle(event, now_ns)`` takes what has happened and returns what is to be done; it does
+``handle(event, now_ns)`` takes an event and returns actions; it does
 nothing itself. All streams of the table and all its shards meet here, so that a receiver never
 gets a second batch before it has taken the first, whichever shard it comes from. Its parts share
-one `TableParts`: who can be given rows (`dispatch.receivers`), what goes to whom (`dispatch.sending`), which streams come and go
-(`dispatch.attachments`), and what they hold (`dispatch.held_messages`).
+one `TableParts`: the receivers that can be given rows (`dispatch.receivers`), claims and deliveries (`dispatch.sending`), streams that come
+and go (`dispatch.attachments`), and the messages that they hold (`dispatch.held_messages`).
 
-**Idle.** A shard that no receiver covers is not polled, and holds no keys a second after the last
-one has left. Its first receiver starts a poll, unless something is known to be due.
+**Idle.** A shard that no receiver covers is not polled, and drops its keys a second after the last
+one has left. Its first receiver starts a poll, unless a message is known to be due.
 
-**Steady.** The queue of each shard (`queue.shard_queue`) holds the keys due soonest, and asks for more by polls (`queue.poll`). When keys are
+**Steady.** The queue of each shard (`queue.shard_queue`) holds the keys due soonest, and gets more by polls (`queue.poll`). When keys are
 due and receivers are ready, one claim takes rows for all ready receivers that want the same
-columns, like a group commit; CLAIMS_IN_FLIGHT_MAX claims may run on a shard at once, and what
-becomes due meanwhile goes into the next. A receiver is reserved from the claim until its
+columns, like a group commit. CLAIMS_IN_FLIGHT_MAX claims may run on a shard at once; messages that
+become due meanwhile go into the next. A receiver is reserved from the claim until its
 socket can take more. A won row is delivered, and waits in the queue as a timer for the moment
-the claim wrote. A row that was not won is another proxy's, and waits for the moment that it
-wrote; or acked, and is forgotten; or locked, and is tried again soon. Rows whose receiver has left go to another ready one, or are
-released: the claim is undone, and they are due again at once.
+that the claim wrote. A row that was not won belongs to another proxy and waits for the moment that this one
+wrote; or it is acked, and is forgotten; or it is locked, and is tried again soon. Rows whose receiver has left go to another ready
+one, or are released: the claim is undone, and they are due again at once.
 
 **Withheld.** Another process dispatches the shard, or may do so: the shard is neither polled nor
-claimed from, claims under way are released, and streams go on holding what they were sent.
+claimed from, claims under way are released, and streams keep the messages they were sent.
 
 **Failing.** A claim or poll that failed is tried again after 50 ms, doubling to 2 s. A shard
 that fails without a break for the grace period loses the streams that cover it.
 
-For leases and acks that are in memory alone for a while see `leases.unwritten_leases` and `acks.early_acks`, for what holds messages back
-while all else goes on `gates.shard_gates`.
+See `leases.unwritten_leases` and `acks.early_acks` for leases and acks that exist only in memory for a while, and
+`gates.shard_gates` for messages that are held back while everything else continues.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
-# What a poll asks for if streams that end want little: it costs a quarter of a millisecond.
+# Polled keys if streams with an end want only a few: this many cost a quarter of a millisecond.
 POLL_KEYS_MIN: Final = 100
-# A wall clock that goes back further was set: what is planned by it would be late by more than a retry is.
+# A wall clock that goes back further was set: times planned by it would be late by more than a retry is.
 SET_BACK_NS: Final = 10**9
 _LAST_CLAIM: Final = attrgetter("last_claim")
 
@@ -95,10 +95,10 @@ class TableState:
         self._attachments = Attachments(self._parts, self._sending)
         self._now_ns = 0
 
-    # The whole interface: handle, wake_ns, and what can be seen of the state
+    # The whole interface: handle, wake_ns, and the visible state
 
     def handle(self, event: events.Event, now_ns: int) -> list[events.Action]:
-        """Return what is to be done about *event*, in this order."""
+        """Return the actions for *event*, in order."""
         if now_ns < self._now_ns - SET_BACK_NS:
             self._clock_set_back(self._now_ns - now_ns, now_ns)
         self._now_ns = now_ns
@@ -106,7 +106,7 @@ class TableState:
         self._held.end_leases(now_ns)
         self._held.look_at_full(now_ns)
         match event:
-            # First what comes for each message: a class is compared after the other.
+            # The events that come with each message first: classes are compared one after the other.
             case events.Acked():
                 self._held.acked(event, now_ns)
             case events.Due():
@@ -192,7 +192,7 @@ class TableState:
         return actions
 
     def free(self, receivers: Iterable[int], now_ns: int) -> bool:
-        """Note that sockets have taken what they were given; return whether a ReceiverReady of one has to follow, which serves all."""
+        """Note that sockets have taken their rows; return whether a ReceiverReady of one must follow, which serves all."""
         for receiver in receivers:
             self.receivers.is_free(receiver)
         return bool(
@@ -212,7 +212,7 @@ class TableState:
                 wake_ns = shard.wake_ready_ns
         if self.receivers.short:
             moments = (shard.queue.first_ns() for shard in self._shards.values())
-            # What is due by now is of keys that none of them named, or they know of it.
+            # Messages that are due now have keys that no ready receiver named, or the receivers have them already.
             later = [
                 moment for moment in moments if moment is not None and moment > self._now_ns
             ]
@@ -229,7 +229,7 @@ class TableState:
         return wake_ns if wake_ns < FOREVER_NS else None
 
     def set_grace(self, grace_ns: int) -> None:
-        """Let a stream survive a shard that fails without a break for so long from now on."""
+        """Set how long a stream survives a shard that fails without a break."""
         self._parts.grace_ns = grace_ns
 
     @property
@@ -247,44 +247,44 @@ class TableState:
         return self._shards[name]
 
     def held_by(self, receiver: int) -> dict[ShardName, tuple[bytes, ...]]:
-        """Return which messages of which shards a receiver holds."""
+        """Return the messages that a receiver holds, by shard."""
         held = {name: tuple(s.leases.ids_of(receiver)) for name, s in self._shards.items()}
         return {name: ids for name, ids in held.items() if ids}
 
     @property
     def held(self) -> int:
-        """Return how many messages are held by this process's clients, also by streams that are over."""
+        """Return how many messages this process's clients hold, including streams that are over."""
         return sum(shard.leases.of_clients for shard in self._shards.values())
 
-    # What is heard of messages
+    # News of messages
 
     def _due(self, event: events.Due, now_ns: int) -> None:
         shard = self._shards[event.shard]
         if shard.hears_news:
             shard.counters.has_new(event.keys, now_ns)
             self._try_again(shard, (key.id for key in event.keys), now_ns)
-            # A poll may have seen the row before its producer's OK was here, and the message may have been sent:
-            # its row does not show that, so a claim would send it a second time.
+            # A poll may have seen the row before its producer's OK arrived here, and the message may have been sent.
+            # Its row does not show that, so a claim would send it a second time.
             news = [key for key in event.keys if not shard.queue.is_taken(key.id)]
             if shard.queue.hear(news, now_ns):
                 shard.polls.wanted = True
-            # Of which key they are only the rows say.
+            # Only the rows show their key.
             shard.polls.named_wanted = True
         if shard.leases or shard.claims:
             self._held.suspect(shard, tuple(key.id for key in event.keys))
 
     def _try_again(self, shard: ShardState, idents: Iterable[bytes], now_ns: int) -> None:
-        """Write rows again at once that the server did not write, and that a client has changed."""
+        """Write rows again at once that the server refused, and that a client has changed."""
         if changed := shard.set_aside.changed(idents, now_ns):
             shard.polls.wanted = True
             shard.unwritten.hurry(changed)
             if any(ident in shard.early_acks for ident in changed):
                 shard.early_acks.hurry()
 
-    # What became of jobs
+    # Results of jobs
 
     def _done(self, event: events.JobDone, now_ns: int) -> None:
-        """Take in what a job found; its result is None where it failed."""
+        """Process the result of a job; it is None if the job failed."""
         job, result, failure = event.job, event.result, event.failure
         shard = self._shards[job.shard]
         match job:
@@ -335,7 +335,7 @@ class TableState:
     # Settings and health
 
     def _clock_set_back(self, by_ns: int, now_ns: int) -> None:
-        """Plan again, from this moment on, what was planned by the clock before."""
+        """Plan everything again from this moment that was planned by the former clock."""
         self._parts.streams.clock_set_back(by_ns)
         for shard in self._shards.values():
             shard.clock_set_back(by_ns, now_ns)
@@ -376,10 +376,10 @@ class TableState:
     # After every event
 
     def _settle_after(self, event: events.Event, now_ns: int) -> None:
-        """Bring to rest the shards that *event* can have concerned."""
+        """Settle the shards that *event* can affect."""
         match event:
-            # Of the acks one by one nearly all: settling was a twelfth of what an early one costs. So are the claims of
-            # messages that come one by one, of whose cost it was a tenth.
+            # Nearly every single ack comes here: settling was a twelfth of the cost of an early one. So do the claims of
+            # lone messages, of whose cost it was a tenth.
             case events.Acked() | events.AckedEarly() | events.JobDone() if self._is_quiet(
                 event, now_ns
             ):
@@ -422,7 +422,7 @@ class TableState:
     def _is_quiet(
         self, event: events.Acked | events.AckedEarly | events.JobDone, now_ns: int
     ) -> bool:
-        """Return whether an ack or the end of a claim leaves nothing to be done now."""
+        """Return whether an ack or the end of a claim leaves no work now."""
         if self.receivers.is_freed:
             return False
         shard = self._shards[event.shard]
@@ -431,7 +431,7 @@ class TableState:
         return isinstance(event.job, Claim) and shard.is_quiet(now_ns, has_claimed=True)
 
     def _serve(self, now_ns: int, before: int = FOREVER_NS) -> None:
-        """Let the shards that have due keys use the receivers that are ready, in turn; of them those served *before* alone."""
+        """Let the shards with due keys use the ready receivers, in turn; only shards served *before*."""
         for shard in self._in_turn():
             if not self.receivers.ready or shard.last_claim >= before:
                 return
@@ -439,11 +439,11 @@ class TableState:
                 self._settle(shard, now_ns)
 
     def _in_turn(self) -> list[ShardState]:
-        """Return the shards, the one that was served longest ago first: one that always has something due starves no other."""
+        """Return the shards, least recently served first: one that always has due messages starves no other."""
         return sorted(self._shards.values(), key=_LAST_CLAIM)
 
     def _settle(self, shard: ShardState, now_ns: int) -> None:
-        """Claim what can be claimed, poll what must be polled, and note when to look again."""
+        """Start claims and polls, and set the next wake-up."""
         self._held.look_after(shard, now_ns)
         if not shard.receivers:
             if shard.is_dispatched and now_ns < shard.lingers_until_ns:
@@ -474,14 +474,14 @@ class TableState:
         shard.settled(now_ns, lost_ns)
 
     def _bounded(self, shard: ShardState, request: PollRequest) -> PollRequest:
-        """Return *request* for no more than the streams can use, where all of them end."""
+        """Return *request* limited to what the streams can use, if all of them have an end."""
         wanted = 0
         for receiver in self.receivers.attached.values():
             if receiver.covers(shard.name):
                 if receiver.rows_left is None:
                     return request
                 wanted += receiver.rows_left
-        # Twice as much, so that what they take does not leave so little that a poll is due again.
+        # Twice as much, so that after they are served another poll is not due at once.
         return replace(request, limit=min(request.limit, 2 * wanted + POLL_KEYS_MIN))
 
     def _lose(self, shard: ShardState) -> None:

@@ -1,1 +1,1 @@
-"""What a message table holds, read off the schedulers for those who watch."""
+"""The gauges of message tables, read from their schedulers for monitoring."""

@@ -1,6 +1,6 @@
-"""What a message table holds: the figures that SQL, JSON and Prometheus show.
+"""The gauges of a message table that SQL, JSON and Prometheus show.
 
-They are read off the schedulers on request, next to the counters of what has happened (`engine.messaging.table.counters`). Pure.
+They are read from the schedulers on request, together with the counters (`engine.messaging.table.counters`). Pure.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ShardFigures:
-    """One message table on one shard, as this process sees it at a moment.
+    """One message table on one shard, as this process sees it now.
 
-    counters: what has happened; these go on counting.
+    counters: the live counters of the shard.
     streams: how many streams cover the shard.
     cached: how many ids are in memory, ready ones among them.
     ready: how many messages in memory could be delivered now, or wait for others of their key.
     is_whole: every unacked message is in memory or in flight, so cached, ready and in_flight are exact.
     in_flight: how many messages were delivered, and are neither acked nor ready again.
-    depth: how many rows are unacked and not parked; None while it has not been asked for.
-    oldest_ready_ns: since when the message that has waited longest is ready, where that is known.
+    depth: how many rows are unacked and not parked; None until it was queried.
+    oldest_ready_ns: since when the message that has waited longest is ready, if that is known.
     is_dispatched: this process sends the shard's messages; otherwise it knows little of them.
     blocked: how many messages wait for their group; `GroupWatch` knows a bounded number of them.
     partitions_overdue: how many partitions should have been dropped or made, as of the last purge.
     set_aside: how many rows the server refuses to write.
     parked: how many rows are parked now; None while that is not known.
-    dead_lettered: how many rows the table of the dead letters has; None while that is not known, or without one.
+    dead_lettered: how many rows the dead letter table has; None while that is not known, or without one.
     """
 
     shard: ShardName
@@ -60,7 +60,7 @@ class ShardFigures:
 
     @property
     def scheduled(self) -> int:
-        """Return how many messages in memory are for later. One in flight is a timer, too: its lease ends then."""
+        """Return how many messages in memory are due later. One in flight counts too: its lease ends then."""
         return max(0, self.cached - self.ready - self.blocked - self.in_flight)
 
 
@@ -69,7 +69,7 @@ class QueueFigures:
     """One message table, shard by shard.
 
     streams: how many streams clients of this process have.
-    unknown: the shards of which the counters alone are known, as their dispatcher has reported no more.
+    unknown: the shards of which only the counters are known, because their dispatcher has not reported.
     unanswered: why figures of other members are missing, a sentence for each member.
     """
 
@@ -81,7 +81,7 @@ class QueueFigures:
 
     @property
     def counters(self) -> Counters:
-        """Return what happened on all shards together."""
+        """Return the sum over all shards."""
         return Counters.total(shard.counters for shard in self.shards)
 
 
@@ -90,8 +90,8 @@ class SetAsideFigures:
     """A row that its server refuses to write, as the dispatcher of its shard knows it.
 
     id: as the literal of SQL.
-    tried: what was to be written last: claim, lease, ack, return, fire or purge.
-    error, since_ns, next_ns, tries: as of `engine.messaging.gates.set_aside.SetAsideRow`.
+    tried: the last kind of write: claim, lease, ack, return, fire or purge.
+    error, since_ns, next_ns, tries: as in `engine.messaging.gates.set_aside.SetAsideRow`.
     """
 
     keyspace: str
@@ -114,8 +114,8 @@ class StreamFigures:
     oldest_unacked_ns: when the first of its unacked messages was delivered.
     prefetch: how many messages the stream may hold; 0 for no limit.
     stalled_since_ns: since when the prefetch is full, if nothing was acked since then.
-    window: how many messages of what this process dispatches it may hold, where its prefetch is `auto`; 0 otherwise.
-    is_for_member: the client is connected to another member, so the figures are of this process's messages alone.
+    window: how many messages from this dispatcher it may hold, if its prefetch is `auto`; 0 otherwise.
+    is_for_member: the client is connected to another member, so the figures are only of this process's messages.
     """
 
     table: MessageTable
@@ -131,14 +131,14 @@ class StreamFigures:
     window: int = 0
 
 
-# Of the rows of a shard that are set aside, so many are listed.
+# The most rows set aside that are listed per shard.
 LISTED_MAX: Final = 1000
 
 
 def queue_figures(
     state: TableState, depths: Mapping[ShardName, Depth], now_ns: int
 ) -> QueueFigures:
-    """Return what *state* holds; *depths* are what the servers say of shards that it does not know whole."""
+    """Return the gauges of *state*. For shards that are only partly in memory, use *depths*, the servers' counts."""
     return QueueFigures(
         state.table,
         tuple(_shard_figures(shard, depths.get(shard.name), now_ns) for shard in state.shards),
@@ -148,7 +148,7 @@ def queue_figures(
 
 def is_known_whole(shard: ShardState) -> bool:
     """Return whether memory has every unacked message of a shard, as of the last poll."""
-    is_ordered = shard.order is not None  # of a key in flight memory has one that follows
+    is_ordered = shard.order is not None  # memory has a follower for a key in flight
     return (
         shard.is_dispatched and shard.receivers > 0 and shard.queue.is_whole and not is_ordered
     )
@@ -184,7 +184,7 @@ def _shard_figures(shard: ShardState, asked: Depth | None, now_ns: int) -> Shard
 def _oldest_ready_ns(
     shard: ShardState, behind: Collection[MessageKey], now_ns: int
 ) -> int | None:
-    """Return since when the first message waits of those of which it is known; *behind*: those that wait for their keys."""
+    """Return since when the first known message waits. *behind*: messages that wait for their keys."""
     queue, following = shard.queue, shard.queue.following
     moments = [
         shard.counters.oldest_new_ns(
@@ -198,7 +198,7 @@ def _oldest_ready_ns(
 
 
 def set_aside_figures(state: TableState) -> list[SetAsideFigures]:
-    """Return the rows of a table that servers refuse to write, LISTED_MAX of a shard at most, the one refused first at the front."""
+    """Return the rows of a table that servers refuse to write, at most LISTED_MAX per shard, the first refused at the front."""
     table = state.table
     return [
         SetAsideFigures(
@@ -229,7 +229,7 @@ def stream_figures(state: TableState, connection_ids: Mapping[int, int]) -> list
                 unacked=receiver.held,
                 oldest_unacked_ns=min((ns for ns in since_ns if ns is not None), default=None),
                 prefetch=receiver.limit,
-                # It is kept beyond a lease's end: a stream that is given as much again has still acked nothing.
+                # Kept beyond a lease's end: a stream that is given as much again has still acked nothing.
                 stalled_since_ns=None if receiver.room else receiver.full_since_ns,
                 is_for_member=receiver.is_for_member,
                 window=receiver.limit if receiver.window is not None and is_served else 0,

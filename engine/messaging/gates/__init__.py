@@ -1,1 +1,1 @@
-"""What only holds messages back: limits, rows that are set aside, and pauses after failures."""
+"""Reasons to hold messages back: limits, rows that are set aside, and pauses after failures."""

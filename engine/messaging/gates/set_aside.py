@@ -1,11 +1,11 @@
 """The rows of one shard that its server refuses to write, and when each is tried again. Pure: no clock, no I/O.
 
-Such a row is left as it is. Until it is tried again its message waits as a timer in the shard's queue, and what polls
-show of it is not believed, unless its priority or time have changed. It is tried again after a second, then two, doubling
+These rows are left unchanged. Until a row is tried again its message waits as a timer in the shard's queue, and polls of it are
+ignored, unless its priority or time have changed. It is tried again after a second, then two, doubling
 to ten minutes, and at once when a statement names it.
 
-It costs nothing while no row is set aside. SET_ASIDE_MAX rows are remembered. What is refused beyond that is tried
-again after UNLISTED_PAUSE_NS, or when the next poll shows it; others wait behind it then, but are written.
+This costs nothing while no row is set aside. SET_ASIDE_MAX rows are remembered. Rows that are refused beyond that are tried
+again after UNLISTED_PAUSE_NS, or when the next poll shows them; others wait behind them then, but are written.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ UNLISTED_PAUSE_NS: Final = 10 * 10**9
 class SetAsideRow:
     """A row that the server refuses to write.
 
-    tried: what was to be written last.
-    error: the server's words.
+    tried: the last kind of write.
+    error: the server's message.
     since_ns: when it was refused first.
     next_ns: when it is tried again.
     tries: how often it was refused.
@@ -46,7 +46,7 @@ class SetAsideRow:
 class SetAside:
     """The rows of one shard that are set aside, by id.
 
-    rows: all of them, the one that was refused first at the front.
+    rows: all of them, the first refused at the front.
     timers: the keys of the messages among them that wait to be claimed, due when they are tried again. The shard's queue
         has the same dictionary.
     """
@@ -54,7 +54,7 @@ class SetAside:
     def __init__(self, timers: dict[bytes, MessageKey]) -> None:
         self.rows: dict[bytes, SetAsideRow] = {}
         self.timers: Final = timers
-        # What a poll showed of the messages in `timers`: priority and time.
+        # Priority and time of the messages in `timers`, as a poll showed them.
         self._seen: dict[bytes, tuple[int, int]] = {}
         self._all_ns = 0
 
@@ -64,7 +64,7 @@ class SetAside:
     def refuse(
         self, refused: Mapping[bytes, Refused], now_ns: int
     ) -> list[tuple[bytes, SetAsideRow]]:
-        """Set rows aside, or leave them there for longer; return those that are new."""
+        """Set rows aside, or extend their pause; return the new ones."""
         new = []
         for ident, (tried, error) in refused.items():
             row = self.rows.get(ident)
@@ -85,7 +85,7 @@ class SetAside:
         return now_ns + UNLISTED_PAUSE_NS if row is None else row.next_ns
 
     def wait(self, key: MessageKey, now_ns: int) -> MessageKey:
-        """Let a message wait that could not be claimed; return its timer."""
+        """Postpone a message that could not be claimed; return its timer."""
         timer = key._replace(time_next_ns=self.next_ns(key.id, now_ns))
         if key.id in self.rows:
             self.timers[key.id] = timer
@@ -129,7 +129,7 @@ class SetAside:
         self._seen.pop(ident, None)
 
     def polled(self, keys: Iterable[MessageKey], now_ns: int) -> None:
-        """Believe a poll of messages whose rows have changed since the one before."""
+        """Trust a poll of messages whose rows have changed since the one before."""
         if not self.timers:
             return
         others = []
@@ -141,7 +141,7 @@ class SetAside:
         self.changed(others, now_ns)
 
     def left_out(self, tried: Tried, now_ns: int) -> list[bytes]:
-        """Return the rows whose next try is later, of those that were refused when *tried* was tried."""
+        """Return the rows whose next try is later, of those for which *tried* was refused."""
         return [
             ident
             for ident, row in self.rows.items()
@@ -149,5 +149,5 @@ class SetAside:
         ]
 
     def keep(self, idents: Collection[bytes]) -> None:
-        """Forget all but *idents*: another process dispatches, and finds the others by itself."""
+        """Forget all except *idents*: another process dispatches, and finds the others without help."""
         self.over([ident for ident in self.rows if ident not in idents])

@@ -1,23 +1,23 @@
-"""What holds back the messages of one shard that are due, and until when. Pure.
+"""The limits that hold back due messages of one shard, and until when. Pure.
 
-A gate lets so many through as it has room for; the narrowest one counts:
+A gate lets as many through as it has room for; the narrowest one counts:
 
 | gate              | why                                                  | it opens                                        |
 |-------------------|------------------------------------------------------|-------------------------------------------------|
 | pause             | `vt_paused`, or another member dispatches            | with the setting, or an election                |
 |                   | (`dispatch.sending`)                                 |                                                 |
 | `Trouble`         | the last claim failed                                | after 50 ms, doubling to 2 s                    |
-| `InFlightLimit`   | `vt_max_in_flight` messages are in flight, or what a | with an ack, at the end of a lease, when a look |
-|                   | former dispatcher has in flight is not read yet      | finds one gone                                  |
+| `InFlightLimit`   | `vt_max_in_flight` messages are in flight, or those  | with an ack, at the end of a lease, when a look |
+|                   | of a former dispatcher have not been read yet        | finds one gone                                  |
 | `RateLimit`       | `vt_max_rate`                                        | when the next one is earned                     |
 | strict order      | the message before is not done (`order.key_order`)   | with its ack, or at the end of its lease        |
 
-Nothing goes either while no stream can take it (`dispatch.receivers`): each is full, its socket is busy, it waits for more room, or
-it named other keys.
+Nothing is sent either while no stream can take it (`dispatch.receivers`): each is full, has a busy socket, waits for more room, or
+named other keys.
 
-One message alone waits, though others go, where its row is refused (`set_aside`), where it is locked (the
-queue tries it again), where others of its key go first (`order.key_order`), where members of its group are not done
-(`order.group_watch`), and for up to a second where another stream than the one that lost it may come (`streams.lost_messages`).
+A single message waits, though others are sent, if its row is refused (`set_aside`), if it is locked (the
+queue tries it again), if others of its key go first (`order.key_order`), if members of its group are not done
+(`order.group_watch`), and for up to a second if it may go to another stream than the one that lost it (`streams.lost_messages`).
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ _UNITS: Final = RATE_UNIT * 10**9
 
 @dataclass(slots=True)
 class RateLimit:
-    """How many messages a second one shard may send, where ``vt_max_rate`` says so: a token bucket.
+    """How many messages a second one shard may send with ``vt_max_rate``: a token bucket.
 
-    Each shard has an equal share of the rate, as it is dispatched by itself. The bucket holds what the share allows in
+    Each shard has an equal share of the rate, because it has its own dispatcher. The bucket holds what the share allows in
     DEPTH_NS, or one message. While claims are under way it may hold what the share allows in CLAIM_NS more, so that the
     time of a claim is not lost. So in no second are more messages sent than 1.1 times the rate (below ten a second: one more
-    than the rate), and in the long run never more than the rate. The bucket begins empty, as a dispatcher does not know what
-    the one before it has just sent. It counts in integers, so that nothing is lost by rounding: it gains the rate every
+    than the rate), and in the long run never more than the rate. The bucket starts empty, because a dispatcher does not know what
+    its predecessor has just sent. It counts in integers, so that nothing is lost by rounding: it gains the rate every
     nanosecond, and a message costs as many units as its share needs.
 
     rate: of all shards together, in millionths of a message a second.
     shards: how many share it.
-    since_ns: until when what was earned is counted; None before it has begun.
+    since_ns: until when the earned part is counted; None before it has begun.
     """
 
     rate: int
@@ -60,17 +60,17 @@ class RateLimit:
     _earned: int = 0
 
     def begin(self, now_ns: int) -> None:
-        """Begin with nothing: another process may have sent until now."""
+        """Start empty: another process may have sent until now."""
         self.since_ns, self._earned = now_ns, 0
 
     def configure(self, rate: int, now_ns: int) -> None:
-        """Follow a changed rate; what was earned before stays, as far as it fits."""
+        """Apply a changed rate; the earned part stays, as far as it fits."""
         if rate != self.rate:
             self._earn(now_ns, 0)
             self.rate = rate
 
     def room(self, claimed: int, now_ns: int) -> int:
-        """Return how many more may be sent now, when *claimed* ones are on their way."""
+        """Return how many more may be sent now, while *claimed* ones are on their way."""
         self._earn(now_ns, claimed)
         return max(0, self._earned // self._cost - claimed)
 
@@ -99,23 +99,23 @@ class RateLimit:
         self.since_ns = now_ns
 
 
-# What a receiver holds that stands still so long, full, while messages are due, is looked at so often, and so is all that is in
-# flight where the limit holds back what is due: acks may pass through a proxy outside the fleet.
+# When a receiver has stalled this long, full, while messages are due, its messages are looked at, and again after as long.
+# So are all messages in flight while the limit holds back due ones: acks may pass through a proxy outside the fleet.
 STANDING_NS: Final = 250 * 10**6
 
 
 @dataclass(slots=True)
 class InFlightLimit:
-    """How many messages of one shard may be in flight, where ``vt_max_in_flight`` says so.
+    """How many messages of one shard may be in flight with ``vt_max_in_flight``.
 
-    A message is *in flight* from its sending until it is acked, deleted or rescheduled, or until it is due again.
-    Each shard of a table has a dispatcher of its own, so each has a fixed share of the number: the sum can never be
-    more, and no dispatcher has to ask another. A new dispatcher reads from the rows what the one before it has sent.
+    A message is *in flight* from its delivery until it is acked, deleted or rescheduled, or until it is due again.
+    Each shard of a table has its own dispatcher, so each has a fixed share of the number: the sum can never be
+    more, and dispatchers need not talk to each other. A new dispatcher reads from the rows what its predecessor has sent.
 
     at_most: the shard's share.
     is_known: the messages that a former dispatcher has in flight are known.
-    reading: the job that asks for them, while it is under way.
-    look_ns: when to look at what is in flight, if the limit holds the shard back until then; None if it does not.
+    reading: the job that reads them, while it is under way.
+    look_ns: when to look at the messages in flight, if the limit holds the shard back until then; None if it does not.
     """
 
     at_most: int
@@ -124,7 +124,7 @@ class InFlightLimit:
     look_ns: int | None = None
 
     def begin(self) -> None:
-        """Forget what is known: another process may have dispatched the shard since."""
+        """Forget everything: another process may have dispatched the shard since."""
         self.is_known, self.reading, self.look_ns = False, None, None
 
     def room(self, in_flight: int) -> int:
@@ -135,7 +135,7 @@ class InFlightLimit:
         return room
 
     def is_to_look(self, now_ns: int) -> bool:
-        """Note that the shard is held back; return whether to look at what is in flight."""
+        """Note that the shard is held back; return whether to look at the messages in flight."""
         is_late = self.look_ns is not None and self.look_ns <= now_ns
         if is_late or self.look_ns is None:
             self.look_ns = now_ns + STANDING_NS
@@ -143,7 +143,7 @@ class InFlightLimit:
 
 
 def share(limit: int, shards: int, index: int) -> int:
-    """Return what the shard at *index* gets of *limit*: the first ones get what is left over."""
+    """Return the share of *limit* for the shard at *index*: the first ones get the remainder."""
     return limit // shards + (index < limit % shards)
 
 
@@ -152,7 +152,7 @@ class ShardGates:
     """The limits of one shard; None for those that its table does not have.
 
     load: returns how many messages streams hold, and how many are being claimed.
-    strict: returns until when nothing can be sent, where one message goes after the other; 0 for not at all.
+    strict: returns until when nothing can be sent if messages go one after the other; 0 for not at all.
     """
 
     load: Callable[[], tuple[int, int]]
@@ -163,7 +163,7 @@ class ShardGates:
     def configure(
         self, properties: Properties, shards: int, index: int, now_ns: int | None
     ) -> None:
-        """Follow the settings of a table over so many *shards*. now_ns: None before the first event."""
+        """Apply the settings of a table with this many *shards*. now_ns: None before the first event."""
         limit = properties.max_in_flight
         at_most = limit and share(limit, shards, index)
         if at_most is None:
@@ -180,21 +180,21 @@ class ShardGates:
             self.rate.configure(properties.max_rate, now_ns)
 
     def begin(self, now_ns: int) -> None:
-        """Forget what is known: another process may have sent until now."""
+        """Forget everything: another process may have sent until now."""
         if self.in_flight is not None:
             self.in_flight.begin()
         if self.rate is not None:
             self.rate.begin(now_ns)
 
     def clock_set_back(self, now_ns: int) -> None:
-        """Plan again what was to happen at a moment of the clock before."""
+        """Plan again what was planned by the former clock."""
         if self.rate is not None:
             self.rate.begin(now_ns)
         if self.in_flight is not None and self.in_flight.look_ns is not None:
             self.in_flight.look_ns = now_ns
 
     def first_stream(self, now_ns: int) -> None:
-        """Begin to earn what may be sent, unless that has begun."""
+        """Start earning, unless that has begun."""
         if self.rate is not None and self.rate.since_ns is None:
             self.rate.begin(now_ns)
 
@@ -219,7 +219,7 @@ class ShardGates:
         return limit is not None and not limit.room(sum(self.load()))
 
     def opens_ns(self, now_ns: int) -> int | None:
-        """Return when more may be sent by rate and order; None where these let it through."""
+        """Return when rate and order let more messages through; None if they do so now."""
         if self.strict is not None and (closed_ns := self.strict()) > now_ns:
             return closed_ns
         if self.rate is not None:
@@ -236,9 +236,9 @@ LAST_CHANCE_NS: Final = 500 * 10**6
 class Trouble:
     """How long something has been failing without a break, and when it is tried again.
 
-    since_ns: when that was; None while it works.
+    since_ns: when the failures began; None while it works.
     failures: how many there were.
-    retry_ns: not before it is tried again.
+    retry_ns: the earliest next try.
     cause: why it failed last.
     """
 
@@ -254,7 +254,7 @@ class Trouble:
         # The shift is bounded, as failures are not: 31 doublings are far beyond the maximum.
         doubled_ns = RETRY_FIRST_NS << min(self.failures, RETRY_LAST_NS.bit_length())
         self.retry_ns = now_ns + min(doubled_ns, RETRY_LAST_NS)
-        # A shard that comes back shortly before the grace ends must not be missed.
+        # A shard that comes back shortly before the grace period ends must not be missed.
         last_chance_ns = self.since_ns + grace_ns - LAST_CHANCE_NS
         if now_ns < last_chance_ns < self.retry_ns:
             self.retry_ns = last_chance_ns

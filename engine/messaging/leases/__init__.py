@@ -1,1 +1,1 @@
-"""Which message belongs to whom and until when: in memory, in its row, and how it is given back."""
+"""Which stream holds which message until when: in memory, in the row, and how a message is given back."""

@@ -1,4 +1,4 @@
-"""What rows show of leases: how that is read, without a lock, how leases are written late, made shorter, and undone."""
+"""Leases in rows: read them without a lock, write them late, shorten them, and undo a claim."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class FindLeases(AboutShard):
     access: ClassVar = Access.READ
 
     def talk(self, table: MessageTable, at: At) -> Conversation[dict[bytes, int]]:
-        """Read which messages were sent and are neither acked nor due again, as far as rows show it, and until when.
+        """Read which messages were sent and are neither acked nor due again, as far as the rows show, and when their leases end.
 
-        It walks over all that wait for later, once for each term of a dispatcher.
+        Walks over all rows that are due later, once per term of a dispatcher.
         """
         answer = yield StoreQuery(
             b"SELECT %b, epoch, time_next FROM %b WHERE time_acked IS NULL AND epoch > 0"
@@ -72,7 +72,7 @@ class FindLeases(AboutShard):
 
 
 def look(table: MessageTable, ids: Sequence[bytes]) -> Conversation[dict[bytes, int]]:
-    """Read when rows are due, without a lock; those that are acked or gone are left out."""
+    """Read when rows are due, without a lock. Acked and deleted rows are left out."""
     answer = yield read_unacked(table, ids, b"IFNULL(time_next, 0)")
     return {
         table.id_literal(raw or b""): int(time_next or 0) for (raw, time_next), _ in answer.rows
@@ -80,9 +80,9 @@ def look(table: MessageTable, ids: Sequence[bytes]) -> Conversation[dict[bytes, 
 
 
 def is_lease(properties: Properties, epoch: int, time_next_ns: int, now_ns: int) -> bool:
-    """Return whether an unacked row can only be distinguished from one in flight by its sender.
+    """Return whether an unacked row looks like a message in flight.
 
-    What is due later than its last send can have said was rescheduled by a client.
+    A row that is due later than its last delivery could have made it was rescheduled by a client.
     """
     if epoch <= 0 or not now_ns < time_next_ns < PARKED_NS:
         return False
@@ -92,7 +92,7 @@ def is_lease(properties: Properties, epoch: int, time_next_ns: int, now_ns: int)
 
 @record
 class WriteLeases(AboutShard):
-    """The job of writing leases that are in memory alone."""
+    """The job of writing leases that exist only in memory."""
 
     name: ClassVar = "writing of leases"
     access: ClassVar = Access.DISPATCH
@@ -103,9 +103,9 @@ class WriteLeases(AboutShard):
     def talk(self, table: MessageTable, at: At) -> Conversation[LateWrites]:
         """Let rows show leases: write ``time_next``, and ``epoch`` 1 for a first delivery; commit.
 
-        Rows that another transaction has locked are passed over: most of them are being acked. A row of a first delivery that is
-        not due any more was rescheduled: the send is counted in ``epoch``, and its ``time_next`` stays. Any other row that says
-        something else than it should is left as it is.
+        Skips rows that another transaction has locked, as most of these are being acked. If the row of a first delivery is no longer
+        due, a client has rescheduled it: this counts the delivery in ``epoch`` and keeps ``time_next``. Any other row that has changed
+        is left alone.
         """
         ident = quoted(table.id_column)
         ids = [lease.id for lease in self.leases]
@@ -173,7 +173,7 @@ class Release:
 
 @record
 class Shorten(AboutShard):
-    """The job of making rows due at *due_ns* whose receiver has left, but for those that another connection is changing."""
+    """The job of making rows due at *due_ns* whose receiver has left, except those that another connection is changing."""
 
     name: ClassVar = "shortening"
     access: ClassVar = Access.DISPATCH
@@ -186,7 +186,7 @@ class Shorten(AboutShard):
     def talk(self, table: MessageTable, at: At) -> Conversation[Shortenings]:
         """Make the rows due, each only if nothing has happened to it since its lease was known.
 
-        A locked row is left out: it is being acked, most likely.
+        Skips locked rows, which are most likely being acked.
         """
         answer = yield lock_unacked(table, [lease.id for lease in self.leases], b"time_next")
         until_ns = {lease.id: lease.until_ns for lease in self.leases}

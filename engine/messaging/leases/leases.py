@@ -1,13 +1,13 @@
 """Which stream holds which messages of one shard, and until when.
 
-A message is *held* by the receiver that it was sent to, from its delivery until it is acked,
-deleted or rescheduled, or until its *lease* ends: the ``time_next`` that its claim wrote, or a heartbeat since, or so much
-later as the stream's progress makes it (`engine.messaging.streams.stream_order`). Pure: no clock, no I/O.
+A receiver *holds* a message from its delivery until it is acked, deleted or rescheduled, or until its *lease* ends. A lease ends
+at the ``time_next`` that its claim or a later heartbeat wrote, or later if the stream makes progress
+(`engine.messaging.streams.stream_order`). Pure: no clock, no I/O.
 
-A message stands in two dicts, of ids to batches and of a batch's ids to their ends. Numbers and
-bytes alone: a `Lease` for each message, which the garbage collector walks, made a drain 4 % dearer. The
-heap has batches: nearly all messages are acked before the first of their batch would end,
-and then the heap has nothing to do with them.
+A message is in two dicts: from ids to batches, and from a batch's ids to their ends. They hold only numbers and
+bytes: one `Lease` per message, which the garbage collector walks, made a drain 4 % dearer. The
+heap has batches, because nearly all messages are acked before the first of their batch would end,
+and the heap is then never touched.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
-# Below this many a heap is not worth rebuilding.
+# Below this size a heap is not worth rebuilding.
 STALE_MIN: Final = 1000
-# One question for the rows of held messages: as many ids as a claim has, at most.
+# Ids in one query for the rows of held messages: no more than a claim has.
 LOOK_IDS_MAX: Final = 500
-# The end of a lease that only the row knows: a former dispatcher gave it. Before every other.
+# The end of a lease that a former dispatcher gave and only the row shows. Sorts before every other.
 UNKNOWN_NS: Final = -1
-# After a failed question, the rows of such leases are read again.
+# When to read the rows of these leases again after a failed query.
 ASK_AGAIN_NS: Final = 250 * 10**6
-# Of the messages whose leases ended so many are remembered: the consumers that lost them may still act on them.
+# How many ended leases to remember, because their former consumers may still act on the messages.
 LOST_MAX: Final = 10_000
-# Of a million leases that end at the same time no turn of the loop ends more.
+# If a million leases end at once, one turn of the loop ends no more than these.
 ENDED_MAX: Final = 1000
-# So long before the first lease of a batch ends, or for this part of the wait if that is shorter, the leases are
-# brought up to date: the successor of a dispatcher that dies, which comes within that time, finds no row due that a
-# consumer works on.
+# The leases of a batch are brought up to date this long before the first one ends, or this part of the wait if that is
+# shorter. The successor of a dispatcher that dies takes over within that time, and so it finds no row due that a
+# consumer still works on.
 AHEAD_NS: Final = 5 * 10**9
 AHEAD_PART: Final = 4
 
 
 class Lease(NamedTuple):
-    """A message in flight: held by *receiver* until a moment in nanoseconds since 1970, as its row says or is about to."""
+    """A message in flight: *receiver* holds it until a moment in nanoseconds since 1970, which its row shows or soon will."""
 
     until_ns: int
     id: bytes
@@ -56,10 +56,10 @@ class Lease(NamedTuple):
 class Leases:
     """The messages of one shard that streams hold.
 
-    How many a receiver holds of all shards is counted by the caller: what ends leases returns whose.
+    The caller counts how many messages a receiver holds on all shards; methods that end leases return them.
 
-    shown_ns: what the rows say, by id, of messages whose leases are longer by now.
-    tried_ns: what is being written to rows, or was tried with an unknown outcome.
+    shown_ns: the end that the row shows, by id, of leases that were extended since.
+    tried_ns: ends that are being written to rows, or were tried with an unknown outcome.
     unwritten: messages whose rows do not show that they were sent (`engine.messaging.leases.unwritten_leases`).
     """
 
@@ -78,13 +78,13 @@ class Leases:
         # A moment, a number that distinguishes entries, and the batch to look at, or the message of it.
         self._looks: list[tuple[int, int, Batch, bytes | None]] = []
         self._numbers = 0
-        # Whose leases of a message have ended, the latest one last.
+        # The receivers whose lease of a message has ended, the latest one last.
         self._lost: dict[bytes, tuple[int, ...]] = {}
-        # Rows that a commit may have changed: whether by a heartbeat alone. In the order of
-        # the commits: a seed of the simulator is one history.
+        # Rows that a commit may have changed, and whether it can only have been a heartbeat. In the order of
+        # the commits, because a seed of the simulator must give one history.
         self._to_look_at: dict[bytes, bool] = {}
         self._all_keep: bool | None = None  # all that are held are suspect; None if not
-        # The lease, whether only a heartbeat may have changed it, what the row could say, and whether it shows no lease.
+        # The lease, whether it can only have been a heartbeat, the ends that the row may show, and whether it shows no lease.
         self._looking_at: dict[bytes, tuple[Lease, bool, tuple[int, ...], bool]] | None = None
 
     def __len__(self) -> int:
@@ -102,7 +102,7 @@ class Leases:
 
     @property
     def looks(self) -> int:
-        """Return how many moments are known at which to look at leases, stale ones among them."""
+        """Return how many moments for a look at leases are planned, stale ones among them."""
         return len(self._looks)
 
     def ids_of(self, receiver: int) -> Collection[bytes]:
@@ -110,7 +110,7 @@ class Leases:
         return [ident for batch in self._of(receiver) for ident in batch.ends_ns]
 
     def _of(self, receiver: int) -> list[Batch]:
-        """Return what *receiver* was sent of this shard, in the order of sending."""
+        """Return the batches that *receiver* was sent of this shard, in the order of sending."""
         stream = self._streams.get(receiver)
         return (
             [batch for batch in stream.batches if batch.shard == self._shard] if stream else []
@@ -124,7 +124,7 @@ class Leases:
         )
 
     def is_sure(self, ident: bytes, now_ns: int) -> bool:
-        """Return whether a message is held, as far as is known, and nothing has come in between."""
+        """Return whether a message is certainly held: its lease has not ended, and no commit may have changed its row."""
         batch = self._batches.get(ident)
         if batch is None or self.is_suspect(ident):
             return False
@@ -144,15 +144,15 @@ class Leases:
         row: int = 0,
         since_ns: int | None = None,
     ) -> list[Lease]:
-        """Note that *receiver* holds *rows* from now on; return the leases of others that this ends.
+        """Note that *receiver* holds *rows* from now on; return the leases of other receivers that this ends.
 
         row: how many rows it was sent from here before.
-        since_ns: from when on their leases run at the earliest, if that is not now.
+        since_ns: the earliest start of their leases, if not now.
         """
         ends_ns = {row.id: row.due_next_ns for row in rows}
         replaced: list[Lease] = []
-        # Hardly ever: it takes a message that is sent again while its lease here runs. One set
-        # operation finds that out for a whole batch.
+        # Rare: a message must be sent again while its lease here runs. One set
+        # operation checks a whole batch.
         if not self._batches.keys().isdisjoint(ends_ns):
             replaced = [
                 lease for ident in ends_ns if (lease := self.give_back(ident)) is not None
@@ -162,7 +162,7 @@ class Leases:
         return replaced
 
     def found(self, until_ns: Mapping[bytes, int], now_ns: int) -> None:
-        """Note messages that a former dispatcher has in flight; each is looked at, as it may be acked meanwhile."""
+        """Note messages that a former dispatcher has in flight. Each is looked at, as it may have been acked meanwhile."""
         for ident, end_ns in until_ns.items():
             lease = self.get(ident)
             if lease is not None and lease.until_ns == UNKNOWN_NS:
@@ -177,7 +177,7 @@ class Leases:
         """Note that *receiver* holds messages that a former dispatcher sent to it; return how many.
 
         Messages that another receiver holds were sent again since, and are left out. The rows of all others are read:
-        acked ones are given back, and the leases of the rest end when their rows say, or later by the stream's progress.
+        acked ones are given back, and the other leases end when their rows show it, or later by the stream's progress.
         """
         known = self._batches
         new = [
@@ -198,11 +198,11 @@ class Leases:
         self._note_look(batch)
 
     def forget_found(self) -> None:
-        """Forget what a former dispatcher has in flight."""
+        """Forget the messages that a former dispatcher has in flight."""
         self.give_back_all(self.ids_of(NOBODY))
 
     def give_back(self, ident: bytes) -> Lease | None:
-        """End the lease of a message, and return it; None without one."""
+        """End the lease of a message and return it; None without one."""
         lease = self.get(ident)
         if lease is not None:
             self.give_back_all((ident,))
@@ -213,7 +213,7 @@ class Leases:
     ) -> dict[Batch, int]:
         """End the leases of messages; return how many of each batch these were.
 
-        progress_ns: this moment, if their streams have made progress by them.
+        progress_ns: this moment, if it counts as progress of their streams.
         """
         known, shown_ns, tried_ns = self._batches, self.shown_ns, self.tried_ns
         lost, looking_at = self._lost, self._looking_at
@@ -223,7 +223,7 @@ class Leases:
         for ident in idents:
             batch = known.get(ident)
             if batch is None:
-                # It was sent to a consumer that has lost it, and acts on it.
+                # A consumer that has lost its lease acts on the message.
                 if progress_ns is not None and lost and (losers := lost.pop(ident, ())):
                     self._streams.progressed_by(losers[-1], progress_ns)
                 continue
@@ -231,7 +231,7 @@ class Leases:
             if progress_ns is not None:
                 if lost and self._is_late(lost.pop(ident, ()), batch):
                     late[batch] = None
-                    # Its own consumer comes to it all the same.
+                    # Its own consumer still has it ahead.
                     lost[ident] = (batch.stream.receiver,)
                 else:
                     reached[batch] = None
@@ -243,7 +243,7 @@ class Leases:
                 shown_ns.pop(ident, None)
             if tried_ns:
                 tried_ns.pop(ident, None)
-            if looking_at:  # sent again, it shows something else
+            if looking_at:  # The message was sent again, so its row has changed.
                 looking_at.pop(ident, None)
         if progress_ns is not None:
             self._streams.reached(reached, progress_ns)
@@ -254,9 +254,9 @@ class Leases:
         return counts
 
     def _is_late(self, losers: Iterable[int], batch: Batch) -> bool:
-        """Return whether it may be one of *losers*, whose leases were over, that has acted, and not the stream that holds *batch* now.
+        """Return whether one of *losers*, whose leases had ended, may have acted, and not the stream that holds *batch* now.
 
-        Then nothing is overtaken: that stream need not have come to the message.
+        If so, nothing is overtaken, because that stream need not have reached the message.
         """
         attached, holder = self._streams.attached, batch.stream.receiver
         return any(loser != holder and loser in attached for loser in losers)
@@ -266,7 +266,7 @@ class Leases:
             self._streams.gone(batch)
 
     def progress(self, idents: Iterable[bytes], now_ns: int) -> None:
-        """Note that streams have made progress by messages that they go on holding."""
+        """Note that streams have made progress with messages that they still hold."""
         batches: dict[Batch, None] = {}
         for ident in idents:
             batch = self._batches.get(ident)
@@ -277,16 +277,16 @@ class Leases:
             else:
                 self._pass(batch, ident)
                 batches[batch] = None
-        # Their rows are looked at first: what these say is compared with what was known.
+        # Their rows are looked at first, to compare them with the known ends.
         self._streams.reached(batches, now_ns, renews=False)
 
     def _pass(self, batch: Batch, ident: bytes) -> None:
-        """Let those of a batch be overtaken that were sent before *ident*."""
+        """Mark the messages of a batch that were sent before *ident* as overtaken."""
         if (passed := batch.passed(ident)) is not None:
             self._add(passed)
 
     def give_back_of(self, receiver: int, ident: bytes) -> Lease | None:
-        """End the lease of a message if *receiver* has it, and return it: it may have been sent again since."""
+        """End the lease of a message if *receiver* has it, and return it. It may have been sent again since."""
         batch = self._batches.get(ident)
         return (
             self.give_back(ident)
@@ -295,7 +295,7 @@ class Leases:
         )
 
     def shorten(self, idents: Iterable[bytes], until_ns: int) -> None:
-        """Let leases end at *until_ns*, whatever progress comes."""
+        """Make leases end at *until_ns*, whatever progress follows."""
         for ident in idents:
             if ident in self._batches:
                 self._set_end(ident, until_ns, follows=False)
@@ -303,7 +303,7 @@ class Leases:
     # Their ends
 
     def renew(self, batch: Batch) -> list[tuple[bytes, int, int]]:
-        """Bring the leases of a batch up to date; return those that are longer by that, from when until when."""
+        """Bring the leases of a batch up to date; return the extended ones, each with its former and its new end."""
         lag_ns, ends_ns = batch.lag_ns, batch.ends_ns
         if not (lag_ns and ends_ns):
             return []
@@ -315,7 +315,7 @@ class Leases:
         return renewed
 
     def clock_set_back(self, by_ns: int) -> list[tuple[bytes, int, int]]:
-        """Let leases last as long as before; return all whose end is known, from when until when."""
+        """Keep the remaining time of each lease; return all whose end is known, with their former and new ends."""
         moved: list[tuple[bytes, int, int]] = []
         for batch in dict.fromkeys(self._batches.values()):
             known = {i: end_ns for i, end_ns in batch.ends_ns.items() if end_ns != UNKNOWN_NS}
@@ -325,13 +325,13 @@ class Leases:
         return moved
 
     def next_write(self, ident: bytes, timer: MessageKey | None) -> LeaseWrite:
-        """Return what is to be written of a message to let its row show its lease.
+        """Return the write that makes the row of a message show its lease.
 
         timer: the message's, if its row shows no lease so far.
         """
         tried_ns, batch = self.tried_ns.get(ident), self._batches.get(ident)
         shown_ns = self._may_show(ident)
-        # Of what failed before it is not known whether it has come to the row: it is tried again.
+        # An earlier write whose outcome is unknown may have reached the row, so it is tried again.
         if tried_ns is None:
             tried_ns = timer.time_next_ns if timer is not None else 0
             if batch is not None:
@@ -339,21 +339,21 @@ class Leases:
         return LeaseWrite(ident, tried_ns, shown_ns, timer is not None)
 
     def _may_show(self, ident: bytes) -> tuple[int, ...]:
-        """Return what the row of a message may say in place of its lease."""
+        """Return the ends that the row of a message may show instead of its lease."""
         known = (self.shown_ns.get(ident), self.tried_ns.get(ident))
         return tuple(ns for ns in known if ns is not None)
 
     def longer_than_shown(self) -> dict[bytes, int]:
-        """Return when leases end that are longer than their rows say."""
+        """Return the ends of the leases that were extended beyond their rows."""
         return {one: self._batches[one].ends_ns[one] for one in self.shown_ns}
 
     def not_written(self, idents: Iterable[bytes]) -> None:
-        """Note that rows do not show what `next_write` said."""
+        """Note that rows do not show the ends from `next_write`."""
         for ident in idents:
             self.tried_ns.pop(ident, None)
 
     def written(self, idents: Iterable[bytes]) -> list[bytes]:
-        """Note that rows show what `next_write` said; return those whose leases end at another time by now."""
+        """Note that rows show the ends from `next_write`; return the messages whose leases have changed meanwhile."""
         late = []
         for ident in idents:
             shows_ns, batch = self.tried_ns.pop(ident, None), self._batches.get(ident)
@@ -378,10 +378,10 @@ class Leases:
         return {ident for batch in self.lagging(idents) for ident in batch.ends_ns}
 
     def ended(self, now_ns: int) -> list[Lease]:
-        """End leases that are over, ENDED_MAX or a batch more at a time, and return them.
+        """End leases that are over, about ENDED_MAX at a time, and return them.
 
-        One whose row a commit may have changed waits for what the row says: it may be longer. Those that are longer by
-        their streams' progress are among the `Streams.renewable` afterwards.
+        If a commit may have changed a row, its lease first waits for the row, which may show a later end. Leases that
+        their streams' progress extends are among `Streams.renewable` afterwards.
         """
         ended: list[Lease] = []
         looks = self._looks
@@ -429,12 +429,12 @@ class Leases:
             del self._lost[next(iter(self._lost))]
 
     def first_look_ns(self) -> int | None:
-        """Return when to look whether leases have ended or are to be brought up to date; None when nothing is held."""
+        """Return when to look for leases that have ended or need to be brought up to date; None if nothing is held."""
         looks = self._looks
         while looks:
             look_ns, _, batch, ident = looks[0]
-            # Acks leave the heap alone (a removal there is O(n)): stale entries are dropped
-            # when they come to the front.
+            # Acks leave the heap alone, because a removal is O(n). Stale entries are dropped
+            # when they reach the front.
             if self._is_to_come(look_ns, batch, ident):
                 return look_ns
             heapq.heappop(looks)
@@ -443,14 +443,14 @@ class Leases:
     def _is_to_come(self, look_ns: int, batch: Batch, ident: bytes | None) -> bool:
         if ident is None:
             return batch.look_ns == look_ns and bool(batch.ends_ns)
-        # Of a batch that is looked at as a whole no message is looked at by itself.
+        # No message of a batch that is looked at as a whole is looked at individually.
         held = self._batches.get(ident)
         return held is not None and not held.look_ns
 
     def _set_end(
         self, ident: bytes, until_ns: int, now_ns: int = 0, *, follows: bool = True
     ) -> Lease:
-        """Let a lease end at *until_ns*, or later by progress if it *follows* that.
+        """Make a lease end at *until_ns*, or later by progress if it *follows* that.
 
         now_ns: this moment if the message itself makes progress.
         """
@@ -468,14 +468,14 @@ class Leases:
         return Lease(until_ns, ident, batch.stream.receiver)
 
     def _note_look(self, batch: Batch) -> None:
-        """Look at a batch before its first lease ends."""
+        """Plan a look at a batch before its first lease ends."""
         first_ns = min(batch.ends_ns.values())
         wait_ns = max(0, first_ns - batch.base_ns)
         batch.look_ns = max(1, first_ns - min(AHEAD_NS, wait_ns // AHEAD_PART))
         self._note(batch.look_ns, batch, None)
 
     def _note_end(self, ident: bytes, end_ns: int) -> None:
-        """Look at a lease that was not let end, unless all of its batch is looked at."""
+        """Plan a look at a lease that has not ended, unless its whole batch is looked at."""
         batch = self._batches[ident]
         if not batch.look_ns:
             self._note(end_ns, batch, ident)
@@ -483,8 +483,8 @@ class Leases:
     def _note(self, look_ns: int, batch: Batch, ident: bytes | None) -> None:
         self._numbers += 1
         heapq.heappush(self._looks, (look_ns, self._numbers, batch, ident))
-        # More stale entries than messages: rebuilding the heap costs O(n) once for n acks at
-        # least.
+        # Stale entries outnumber the messages: rebuilding the heap costs O(n) once for at least n
+        # acks.
         if len(self._looks) > 2 * len(self) + STALE_MIN:
             self._looks = [look for look in self._looks if self._is_to_come(look[0], *look[2:])]
             heapq.heapify(self._looks)
@@ -494,10 +494,10 @@ class Leases:
     def suspect(self, idents: Iterable[bytes] | None, *, keeps_leases: bool = False) -> None:
         """Note that the rows of *idents*, or any, may be acked, deleted or rescheduled.
 
-        keeps_leases: they may be held for longer, and nothing else.
+        keeps_leases: the change can only extend leases.
         """
         if idents is None:
-            # Which ones these are is asked when the look begins: a commit costs nothing here,
+            # The ids are collected when the look begins. So a commit costs nothing here,
             # however many messages are held.
             self._all_keep = keeps_leases and self._all_keep is not False
             return
@@ -513,7 +513,7 @@ class Leases:
         self.suspect(others, keeps_leases=True)
 
     def is_suspect(self, ident: bytes) -> bool:
-        """Return whether a commit may have changed the row of a held message, which is to be read."""
+        """Return whether a commit may have changed the row of a held message, so that it must be read."""
         return (
             self._all_keep is not None
             or ident in self._to_look_at
@@ -526,7 +526,7 @@ class Leases:
         return bool(self._to_look_at) or self._all_keep is not None
 
     def next_look(self) -> tuple[bytes, ...]:
-        """Return the held messages whose rows must be read now; one question at a time."""
+        """Return the held messages whose rows must be read now. One query runs at a time."""
         if self._looking_at is not None:
             return ()
         if self._all_keep is not None and not self._to_look_at:
@@ -548,11 +548,11 @@ class Leases:
     def looked(
         self, time_next_ns: Mapping[bytes, int], now_ns: int
     ) -> tuple[list[Lease], list[Lease]]:
-        """Take in when the unacked rows that were asked for are due.
+        """Process the query's result: when the unacked rows are due.
 
-        A row that is gone, acked, or due at another time has been given back: its lease is
-        returned in the first list. One that a heartbeat made due later is held for longer: its
-        new lease is in the second list. A message that was sent again meanwhile is not asked for any more. Both show progress.
+        If a row is gone, acked, or due at another time, its message has been given back, and the first list has its
+        lease. If a heartbeat has extended it, the second list has the new lease. A message that was sent again
+        meanwhile is ignored. Both cases count as progress.
         """
         given_back, prolonged = [], []
         looking_at, self._looking_at = self._looking_at or {}, None
@@ -563,19 +563,19 @@ class Leases:
             until_ns = time_next_ns.get(ident, 0)
             if is_unwritten and ident in time_next_ns and until_ns <= now_ns:
                 until_ns = lease.until_ns  # the row cannot show it
-            # What came after the heartbeat may be what the row shows.
+            # The row may show a change that came after the heartbeat.
             alone = self._all_keep is not False and self._to_look_at.get(ident, True)
             is_unknown = lease.until_ns == UNKNOWN_NS
             known_ns = {asked.until_ns, lease.until_ns, *shown_ns, *self._may_show(ident)}
             known_ns.discard(UNKNOWN_NS)
             was_unknown = asked.until_ns == UNKNOWN_NS
             if until_ns in known_ns or (was_unknown and not is_unknown):
-                # Its time may have come meanwhile, when it was not let end.
+                # Its time may have come meanwhile, while it was kept from ending.
                 self._note_end(ident, lease.until_ns)
             elif is_unknown and until_ns > 0:
                 prolonged.append(self._set_end(ident, until_ns))
             elif not is_unknown and keeps_leases and alone and until_ns > min(known_ns):
-                # A heartbeat may have found a row that did not show its lease: it makes no lease shorter.
+                # A heartbeat may have found a row without its lease. It shortens no lease.
                 self.progress((ident,), now_ns)
                 end_ns = max(until_ns, lease.until_ns)
                 prolonged.append(self._set_end(ident, end_ns, now_ns))
@@ -587,9 +587,9 @@ class Leases:
         return given_back, prolonged
 
     def look_failed(self, now_ns: int) -> None:
-        """Note that a question had no answer; it is asked again only about leases whose ends are unknown.
+        """Note that a query failed. It is repeated only for leases whose ends are unknown.
 
-        The others end by themselves; until then the rows count as held, which sends nothing twice.
+        The other leases end on their own. Until then the messages count as held, so nothing is sent twice.
         """
         looking_at, self._looking_at = self._looking_at or {}, None
         for ident in looking_at:
@@ -599,12 +599,12 @@ class Leases:
                 end_ns = now_ns + ASK_AGAIN_NS if is_unknown else lease.until_ns
                 self._note_end(ident, end_ns)
 
-    # What is left by a receiver whose connection has ended
+    # Messages left by a receiver whose connection has ended
 
     def left(self, receiver: int, due_ns: int) -> tuple[list[Lease], bool]:
-        """Return LOOK_IDS_MAX leases of *receiver*, at most, that end after *due_ns*.
+        """Return up to LOOK_IDS_MAX leases of *receiver* that end after *due_ns*.
 
-        And whether there are more, or such as are to be looked at first.
+        Also return whether there are more, or some whose rows must be looked at first.
         """
         found: list[Lease] = []
         is_more = False

@@ -1,4 +1,4 @@
-"""What receivers held whose connection has ended: it is due again sooner than its leases end, ``vt_release_after``. Pure."""
+"""Messages of receivers whose connection has ended: they become due again after ``vt_release_after``, before their leases end. Pure."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.queue.shard_queue import ShardQueue
 
 
-# A row that cannot be made due sooner is being acked, most likely: then it is over soon.
+# A row that cannot be made due sooner is most likely being acked, which is soon over.
 SHORTEN_AGAIN_NS: Final = 10**9
 
 
 @dataclass(slots=True)
 class _Leaving:
-    """A receiver whose connection has ended, and which held messages.
+    """A receiver whose connection has ended while it held messages.
 
-    due_ns: when its messages are to be due again.
-    retry_ns: when those that are not yet due so soon are tried again.
+    due_ns: when its messages become due again.
+    retry_ns: when to try again those that are not due by then yet.
     """
 
     due_ns: int
@@ -38,7 +38,7 @@ class _Leaving:
 
 
 class LeavingReceivers:
-    """The receivers of one shard whose connections have ended, by their numbers; *leases*, *unwritten* and *queue* are the shard's."""
+    """The receivers of one shard whose connections have ended, by their numbers. *leases*, *unwritten* and *queue* are the shard's."""
 
     def __init__(self, leases: Leases, unwritten: UnwrittenLeases, queue: ShardQueue) -> None:
         self._leases = leases
@@ -54,27 +54,27 @@ class LeavingReceivers:
         return receiver in self._receivers
 
     def add(self, receiver: int, due_ns: int) -> None:
-        """Let what a receiver holds be due again at *due_ns*."""
+        """Make the messages of a receiver due again at *due_ns*."""
         self._receivers[receiver] = _Leaving(due_ns)
 
     def clock_set_back(self, by_ns: int) -> None:
-        """Let what they held be due as much sooner."""
+        """Make their messages due sooner by as much."""
         for leaving in self._receivers.values():
             leaving.due_ns -= by_ns
 
     def retry(self, now_ns: int) -> None:
-        """Try again at once what could not be made due sooner."""
+        """Retry at once the messages that could not be made due sooner."""
         for leaving in self._receivers.values():
             leaving.retry_ns = min(leaving.retry_ns, now_ns)
 
     def next_ns(self) -> int:
-        """Return when leases are to be made shorter; FOREVER_NS while some are, or none is."""
+        """Return when to shorten the next leases; FOREVER_NS while a statement does so, or if there are none."""
         if self._shortening or not self._receivers:
             return FOREVER_NS
         return min((one.retry_ns for one in self._receivers.values()), default=FOREVER_NS)
 
     def next(self, now_ns: int) -> tuple[int, tuple[Lease, ...], int] | None:
-        """Return a receiver that has left, leases of it that end too late, and when they are to end."""
+        """Return a receiver that has left, its leases that end too late, and when they should end."""
         if self._shortening:
             return None
         for receiver, leaving in list(self._receivers.items()):
@@ -82,7 +82,7 @@ class LeavingReceivers:
                 continue
             leases, is_more = self._leases.left(receiver, leaving.due_ns)
             if unwritten := [lease.id for lease in leases if lease.id in self._unwritten]:
-                # A row must show its lease before it can be made shorter.
+                # A row must show its lease before the lease can be shortened.
                 self._unwritten.hurry(unwritten)
                 leases = [lease for lease in leases if lease.id not in self._unwritten]
                 is_more = True
@@ -96,7 +96,7 @@ class LeavingReceivers:
         return None
 
     def shortened(self, receiver: int, ids: Collection[bytes], now_ns: int) -> bool:
-        """Take in which rows of the leases of *receiver* are due sooner now; return whether a poll is needed."""
+        """Process which rows of the leases of *receiver* are due sooner now; return whether a poll is needed."""
         leaving, written, is_lost = self._receivers[receiver], set(ids), False
         leases, self._shortening = self._shortening, ()
         for lease in leases:
@@ -105,11 +105,11 @@ class LeavingReceivers:
                 if key is not None and key.time_next_ns == lease.until_ns:
                     self._queue.add(key._replace(time_next_ns=leaving.due_ns), now_ns)
                 else:
-                    # The queue did not have it, or something else has happened to it.
+                    # The message was not in the queue, or something else has happened to it.
                     is_lost = True
         if len(written) < len(leases):
             leaving.postpone(now_ns)
-        # A poll may have seen the rows before this answer came: what was sent again is another's.
+        # A poll may have seen the rows before this answer came: messages that were sent again belong to another receiver.
         held = self._leases.ids_of(receiver)
         self._leases.shorten([one for one in ids if one in held], leaving.due_ns)
         return is_lost

@@ -1,28 +1,28 @@
-"""The leases of one shard that are in this process's memory alone, and when they are to be written.
+"""The leases of one shard that exist only in this process's memory, and when they are written.
 
-| which lease                                       | when its row shows it                                               |
+| lease                                             | when its row shows it                                               |
 |---------------------------------------------------|---------------------------------------------------------------------|
-| of a redelivery; of every one with `vt_lease =    | before it is sent, by its claim (`claims.claim_writes`)             |
+| of a redelivery; every lease with `vt_lease =     | before the message is sent, by its claim (`claims.claim_writes`)    |
 | written`, `vt_max_in_flight` or a group           |                                                                     |
 | of a first delivery                               | `vt_lease_delay` after it was sent, unless its ack came before      |
-| one that progress has made longer                 | before its row is due (`streams.stream_order`)                      |
-| any of the last two                               | at once: before a reschedule, a heartbeat, or what frees ids that   |
-|                                                   | it does not name (`Effect.needs_leases`); when its stream's         |
-|                                                   | connection has ended, when the table ends or the clock is set back, |
-|                                                   | and if they are more than half of a cache                           |
-| one whose row is locked                           | 250 ms later; one that the server refuses, when `gates.set_aside`   |
+| extended by progress                              | before its row is due (`streams.stream_order`)                      |
+| either of these two                               | at once: before a reschedule, a heartbeat, or a statement that      |
+|                                                   | frees ids without naming them (`Effect.needs_leases`); when the     |
+|                                                   | stream's connection has ended, when the table ends or the clock is  |
+|                                                   | set back, and if they are more than half of a cache                 |
+| of a locked row                                   | 250 ms later; if the server refuses the row, when `gates.set_aside` |
 |                                                   | tries it again                                                      |
-| what is not written when another member takes     | never: that one sends the message again. A member that is elected   |
-| over                                              | again knows what it sent, and writes it                             |
+| unwritten when another member takes over          | never: that member sends the message again. A member that is        |
+|                                                   | elected again still knows what it sent, and writes it               |
 
 `engine.messaging.leases.lease_rows` has the statement.
 
-A first delivery writes nothing (`engine.messaging.claims.claim_writes`). So until its lease is written or its ack comes the row
-looks as if it had never been sent. What a poll says of such a message is not believed, and no plain read sends it
-again. It is claimed the next time, and the claim counts the send that the row does not show.
+A first delivery writes nothing (`engine.messaging.claims.claim_writes`). So until its lease is written or its ack comes, the row
+looks as if it had never been sent. Polls of this row are ignored, and no plain read sends the message
+again. The next time it is claimed, and the claim counts the delivery that the row does not show.
 
-A lease that has become longer (`engine.messaging.streams.stream_order`) is written as well, before its row is due; until then the row
-is not believed either. Pure: no clock, no I/O.
+An extended lease (`engine.messaging.streams.stream_order`) is written as well, before its row is due; until then polls of
+the row are ignored too. Pure: no clock, no I/O.
 """
 
 from __future__ import annotations
@@ -38,28 +38,28 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.table.message import LateWrites, MessageKey
 
 
-# As many ids as a claim has, at most: one short transaction.
+# No more ids than a claim has: one short transaction.
 WRITTEN_AT_ONCE: Final = 500
-# A row that is locked is being acked, most likely: then it is over soon.
+# A locked row is most likely being acked, which is soon over.
 AGAIN_NS: Final = 250 * 10**6
 
 
 class UnwrittenLeases:
-    """Which messages were sent and do not show it, in the order in which their leases are to be written.
+    """Messages that were sent and whose rows do not show it, in the order in which their leases are to be written.
 
     timers: the keys of messages that were never sent before, by id, due when their leases end. The shard's queue holds the
         same keys and updates them.
-    shown_ns: what rows say of messages whose leases are longer by now; it is the `engine.messaging.leases.leases.Leases`'.
+    shown_ns: the end that the row shows of leases that were extended since; shared with `engine.messaging.leases.leases.Leases`.
     """
 
     def __init__(self, timers: dict[bytes, MessageKey], shown_ns: Mapping[bytes, int]) -> None:
         self.timers: Final = timers
         self.shown_ns: Final = shown_ns
-        # When some of them are to be written, a number that distinguishes entries, their ids: many are acked before.
+        # When to write some of them, a number that distinguishes entries, and their ids, of which many are acked before.
         self._moments: list[tuple[int, int, tuple[bytes, ...]]] = []
         self._numbers = 0
         self._writing: frozenset[bytes] = frozenset()
-        # Until then none is written before its moment: the last writing wrote none.
+        # Until then no lease is written early, because the last statement wrote none.
         self._paused_ns = 0
 
     def __len__(self) -> int:
@@ -76,7 +76,7 @@ class UnwrittenLeases:
         return ident in self.timers or ident in self.shown_ns
 
     def is_being_written(self, ident: bytes) -> bool:
-        """Return whether a statement is under way that may write the lease of a message."""
+        """Return whether a statement under way may write the lease of a message."""
         return ident in self._writing
 
     def sent(self, timers: Collection[MessageKey], write_ns: int) -> None:
@@ -85,11 +85,11 @@ class UnwrittenLeases:
         self._note(write_ns, tuple(timer.id for timer in timers))
 
     def renewed(self, idents: Iterable[bytes], now_ns: int) -> None:
-        """Note messages whose rows show leases that are longer by now; they are written at once."""
+        """Note messages whose leases were extended beyond their rows; they are written at once."""
         self._note(now_ns, tuple(idents))
 
     def clock_set_back(self, by_ns: int) -> None:
-        """Let messages that were sent be due as much sooner, also those whose leases have ended."""
+        """Make sent messages due sooner by as much, including those whose leases have ended."""
         for ident, timer in self.timers.items():
             self.timers[ident] = timer._replace(time_next_ns=timer.time_next_ns - by_ns)
 
@@ -100,14 +100,14 @@ class UnwrittenLeases:
             timers.pop(ident, None)
 
     def hurry(self, idents: Iterable[bytes] | None) -> None:
-        """Let leases be written at once, of *idents* or of all messages."""
+        """Write the leases of *idents*, or of all messages, at once."""
         asked = (*self.timers, *self.shown_ns) if idents is None else idents
         wanted = tuple(dict.fromkeys(i for i in asked if i in self))
         if wanted:
             self._note(0, wanted)
 
     def next_write(self, now_ns: int, at_most: int) -> tuple[bytes, ...]:
-        """Return whose leases to write now, the oldest first; one statement at a time. *at_most* may be unwritten longer."""
+        """Return the messages whose leases to write now, oldest first. One statement runs at a time. *at_most* may stay unwritten."""
         if self._writing:
             return ()
         found: dict[bytes, None] = {}
@@ -128,15 +128,15 @@ class UnwrittenLeases:
     def written(
         self, result: LateWrites | None, now_ns: int, again_ns: Mapping[bytes, int]
     ) -> tuple[list[bytes], list[bytes]]:
-        """Take in what a writing found; return which messages were asked for and are tried again, and which are not.
+        """Process the result of a write; return the messages that it covered: those to try again, and the others.
 
-        again_ns: when the rows are tried again that the server does not write.
+        again_ns: when to try again the rows that the server refuses.
         """
         asked, self._writing = self._writing, frozenset()
         for ident, again_at_ns in again_ns.items():
             self._note(again_at_ns, (ident,))
         again = asked if result is None else asked.intersection((*result.locked, *again_ns))
-        # In the order of sending: a seed of the simulator is one history.
+        # In the order of sending, because a seed of the simulator must give one history.
         left = tuple(sorted(i for i in again if i in self and i not in again_ns))
         if left:
             self._note(now_ns + AGAIN_NS, left)
@@ -144,7 +144,7 @@ class UnwrittenLeases:
         return sorted(again), sorted(asked - again)
 
     def next_ns(self) -> int:
-        """Return when the next lease is to be written."""
+        """Return when to write the next lease."""
         while self._moments and not self._writing:
             write_ns, number, idents = self._moments[0]
             if idents[0] in self:

@@ -1,8 +1,8 @@
-"""What groups ask of a database: which messages wait for members of their group, and which are to fire. See `engine.messaging.table.groups`.
+"""The queries of groups: which messages wait for members of their group, and which are ready to fire. See `engine.messaging.table.groups`.
 
 A message is ready if a read that began after its row was visible finds no unacked member: members are inserted in its
-transaction, and what is acked stays acked. So each question is a statement of its own, with a READ COMMITTED snapshot of its own.
-The row that a locking read finds may be newer than that statement's snapshot: asked in the same statement, its group would look done.
+transaction, and an ack is final. So each query is a statement with its own READ COMMITTED snapshot.
+The row that a locking read finds may be newer than that statement's snapshot, so in the same statement its group would look done.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.table.message_table import MessageTable
 
 
-# A walk asks for so many held rows at once, as claims wait for its answer.
+# Held rows per query of a walk, because claims wait for its answer.
 PAGE_ROWS: Final = 200
 
 
 def not_after(table: MessageTable) -> bytes:
-    """Return what a first delivery by a plain read asks besides: that the message comes after no group."""
+    """Return the additional condition for a first delivery by a plain read: the message comes after no group."""
     if table.groups is None:
         return b""
     return b" AND IFNULL(%b, '') = ''" % quoted(table.groups[1])
 
 
 def hold(table: MessageTable, ids: Sequence[bytes]) -> Conversation[WrittenRows[bytes]]:
-    """Make those of the rows *ids* held, locked by this transaction, that wait for members; return what became of these."""
+    """Hold those of the rows *ids*, locked by this transaction, that wait for members; return the result for these."""
     if table.groups is None or not ids:
         return WrittenRows()
     ident, after = quoted(table.id_column), quoted(table.groups[1])
@@ -78,7 +78,7 @@ class Fire(AboutShard):
 
     @carefully
     def talk(self, table: MessageTable, at: At) -> Conversation[FireResult]:
-        """Make held rows due whose groups are done, each once, and commit; say for what the others wait."""
+        """Make held rows due whose groups are done, each once, and commit; also return the member for which each other one waits."""
         place: Place | None = None
         if self.request.ids is not None:
             where = b"h.%b IN (%b) AND h.time_acked IS NULL AND h.time_next = %d"
@@ -133,7 +133,7 @@ def _parked(table: MessageTable, found: Iterable[bytes]) -> Conversation[frozens
 def _page(
     table: MessageTable, place: Place | None
 ) -> Conversation[tuple[Sequence[Row], Place | None]]:
-    """Read some held rows from *place* on, and where to go on."""
+    """Read some held rows from *place* on, and the place to continue."""
     priority, behind = (None, None) if place is None else place
     if place is None and table.has_priority and not table.priority_nullable:
         priority = yield from next_priority(table, None)
@@ -159,18 +159,18 @@ def _page(
 
 
 def _question(table: MessageTable, index: str | None, where: bytes) -> StoreQuery:
-    """Return the question for rows *h*: id, the id of a member that is not done, the group, and the priority."""
+    """Return the query for rows *h*: id, the id of a member that is not done, the group, and the priority."""
     ident, name = quoted(table.id_column), quoted(table.name)
     priority = b"IFNULL(h.priority, 0)" if table.has_priority else b"0"
     if table.groups is None:
-        # The groups were taken away: what is held waits for no message.
+        # The groups were removed: held rows wait for no message.
         return StoreQuery(
             b"SELECT h.%b, NULL, NULL, %b FROM %b AS h%b WHERE %b"
             % (ident, priority, name, forced(index), where),
             4,
         )
     group, after = map(quoted, table.groups)
-    # The last one, which is the last to be acknowledged most often: then nothing is asked until that. In an order that
+    # The last one, which is usually acknowledged last, so that no query is needed until then. In an order that
     # both servers read backwards from the index: by the id alone MySQL sorts the group, 20 ms for 20,000 members.
     member = (
         b"(SELECT m.%b FROM %b AS m%b WHERE m.%b = h.%b AND m.time_acked IS NULL"

@@ -1,12 +1,12 @@
-"""When to ask whether a shard's held messages are ready: after the acks that can matter, and now and then. Pure.
+"""When to query whether a shard's held messages are ready: after acks that can matter, and periodically. Pure.
 
 Of each held message one member is known that is not done (`engine.messaging.order.group_table`). Until that one is acknowledged or
-deleted nothing else can make the message ready, so an ack costs a look into a dictionary, and a statement
-only where it matters. An ack whose text names no messages, and one past every proxy, is found by a walk over all that is held: one
-when the shard is first served, one for each poll interval, and one soon after an ack that names nothing.
+deleted nothing else can make the message ready. So an ack costs a lookup in a dictionary, and a statement
+only if it matters. A walk over all held rows finds acks whose text names no messages, and acks past every proxy: there is one
+walk when the shard is first served, one per poll interval, and one soon after an ack that names nothing.
 
-It must not miss an ack that comes while a statement asks, or while the claim commits that makes a message held: what
-comes meanwhile is remembered, and what was just held is asked about.
+No ack may be missed that comes while a statement runs, or while the claim commits that holds a message. Therefore
+acks are remembered meanwhile, and a query follows for each message that was just held.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 ASKED_AT_ONCE: Final = 200
-# What is beyond is found by the walks alone. 100,000 take 20 MB.
+# Only walks find the rest. 100,000 take 20 MB.
 WATCHED_MAX: Final = 100_000
 # After a failure, and for a row that is locked.
 AGAIN_NS: Final = 10**9
@@ -37,18 +37,20 @@ class _Watched(NamedTuple):
 
 
 class GroupWatch:
-    """What a shard knows of its held messages."""
+    """A shard's held messages, as far as they are known."""
 
     def __init__(self) -> None:
         self._is_on = False
-        self._is_ending = False  # groups were taken away, and one walk frees what is held
+        self._is_ending = False  # groups were removed, and one walk frees all held rows
         self._watched: dict[bytes, _Watched] = {}
-        self._waiting: dict[bytes, dict[bytes, None]] = {}  # who waits for a member
-        self._unsure: dict[bytes, None] = {}  # to be asked about
+        self._waiting: dict[bytes, dict[bytes, None]] = {}  # which messages wait for a member
+        self._unsure: dict[bytes, None] = {}  # messages that need a query
         self._reported: set[tuple[bytes, bytes]] = set()
         self._asked: FireRequest | None = None
-        self._gone: set[bytes] = set()  # acknowledged while a statement asks
-        self._is_discarded = False  # the statement under way began before all was forgotten
+        self._gone: set[bytes] = set()  # acknowledged while a statement runs
+        self._is_discarded = (
+            False  # the running statement began before everything was forgotten
+        )
         self._place: Place | None = None
         self._is_walking = False
         self._is_walk_wanted = False
@@ -57,14 +59,14 @@ class GroupWatch:
         self._wanted_walk_ns = 0  # the earliest walk that an ack without names can cause
         self._walk_began_ns = 0
         self._retry_ns = 0
-        self._was_named = False  # the last statement asked about messages by name
+        self._was_named = False  # the last statement named its messages
 
     def __len__(self) -> int:
         """Return how many held messages are watched."""
         return len(self._watched)
 
     def configure(self, *, is_on: bool) -> None:
-        """Follow changed settings: all that is held is asked about."""
+        """Apply changed settings: query all held rows."""
         if not (is_on or self._is_on):
             return
         self._is_ending = (self._is_on or self._is_ending) and not is_on
@@ -83,10 +85,10 @@ class GroupWatch:
         self._place = None
         self._walk_ns = self._retry_ns = 0
 
-    # What is heard
+    # News
 
     def held(self, idents: Iterable[bytes]) -> None:
-        """Note messages that a claim has just made held: their last member may be done since."""
+        """Note messages that a claim has just held: their last member may be done since."""
         if self._is_on:
             self._unsure.update(dict.fromkeys(idents))
 
@@ -102,7 +104,7 @@ class GroupWatch:
             self._forget(ident)
 
     def changed(self, idents: Iterable[bytes] | None) -> None:
-        """Note messages that may be others than before, or acknowledged; None for any."""
+        """Note messages that may have changed or been acknowledged; None for any."""
         if idents is not None:
             known = list(idents)
             self.held(ident for ident in known if ident in self._watched)
@@ -110,10 +112,10 @@ class GroupWatch:
         elif self._watched or self._asked is not None or self._is_walking:
             self._is_walk_wanted = True
 
-    # What is asked
+    # Queries
 
     def next(self, now_ns: int, left_out: frozenset[bytes] = frozenset()) -> FireRequest | None:
-        """Return what to ask now, one statement at a time. left_out: rows that are set aside."""
+        """Return the next query, one statement at a time. left_out: rows that are set aside."""
         if self._asked is not None or self.next_ns() > now_ns:
             return None
         # In turn, so that neither keeps the other waiting.
@@ -137,7 +139,7 @@ class GroupWatch:
     def answered(
         self, result: FireResult | None, now_ns: int, interval_ns: int
     ) -> list[tuple[bytes, bytes, bytes]]:
-        """Take in an answer, None for none; return the messages that wait for a parked member, that member and their group.
+        """Process an answer, None for a failure; return the messages that wait for a parked member, that member and their group.
 
         Each is returned once.
         """
@@ -169,7 +171,7 @@ class GroupWatch:
         return dead
 
     def next_ns(self) -> int:
-        """Return when the next statement is to ask."""
+        """Return when the next statement is due."""
         if self._asked is not None or not (self._is_on or self._is_ending):
             return FOREVER_NS
         if self._unsure or self._is_walking:

@@ -1,19 +1,19 @@
 """Which messages of a shard wait for others of their key: ``vt_max_per_key`` and ``vt_order = strict``. Pure.
 
-A message has *started* from its first sending until it is acked, deleted, parked or dead. So a message whose retry is not due
-yet has started, too. No more of a key may have started than the table says; of those that have, each is sent again when it is
-due. With one at a time that is the order of the queue, and a retry holds back its successors. Of a table in strict order all
+A message has *started* from its first delivery until it is acked, deleted, parked or dead. So a message whose retry is not due
+yet has started, too. No more of a key may have started than the table allows; of those that have, each is sent again when it is
+due. With one at a time that is the order of the queue, and a retry holds back its successors. In a table with strict order all
 messages of the shard have the same key.
 
-The rows say what has started, by ``epoch``, and each claim asks them (`engine.messaging.claims.ordered_claim`). So neither a new
-dispatcher nor news that come late can break the order. This module only remembers what to ask next.
+The rows show what has started, by ``epoch``, and each claim reads them (`engine.messaging.claims.ordered_claim`). So neither a new
+dispatcher nor late news can break the order. This module only remembers what to query next.
 
-Of a key that has no room one message is kept, its *follower*. It is due at once when an ack is heard of. Otherwise it is a timer
-for when the first that has started is due again, or for when the rows are to be asked whether that one is acked. All others of
-the key are forgotten: whichever is claimed next, the claim finds the first one. A follower that is acked or deleted itself
-leaves none that would be claimed next. Then the table is polled.
+For a key without room one message is kept, its *follower*. It is due at once when an ack arrives. Otherwise it is a timer
+for when the first started message is due again, or for when to read whether that one is acked. All others of
+the key are forgotten: whichever is claimed next, the claim finds the first one. If a follower itself is acked or deleted,
+no message is left that would be claimed next, and the table is polled.
 
-So a key costs memory only while something of it is in flight, and polls pass over keys that would fill the queue with messages
+So a key costs memory only while one of its messages is in flight, and polls skip keys that would fill the queue with messages
 that must wait.
 """
 
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.table.message import ClaimResult, MessageKey
 
 
-# A poll passes over so many keys at most: those of which most messages had to wait.
+# The most keys that a poll skips: those with the most messages that had to wait.
 PASSED_OVER_MAX: Final = 200
-# What is due again and is not won is locked, by an ack most likely.
+# A message that is due again and is not won is locked, most likely by an ack.
 LOCKED_PAUSE_NS: Final = 50 * 10**6
-# Acks may pass through a proxy outside the fleet: the rows are asked after so long, and after twice that from time to time.
+# Acks may pass through a proxy outside the fleet: the rows are read after this time, and after twice as long from then on.
 ASK_FIRST_NS: Final = 250 * 10**6
 ASK_LAST_NS: Final = 30 * 10**9
 
 
 def may_go(found: KeyFound, at_most: int, in_order: int, now_ns: int) -> list[MessageKey]:
-    """Return which messages of a key may be sent now, in their order.
+    """Return the messages of a key that may be sent now, in their order.
 
     Those that have started go first; a new one needs room among *in_order*.
     """
@@ -61,7 +61,7 @@ def in_turn(key: MessageKey) -> tuple[int, tuple[int, int, int | bytes]]:
 
 
 def with_keys(result: ClaimResult, asked: Mapping[bytes, MessageKey]) -> ClaimResult:
-    """Return *result* with the keys under which the queue knows what was *asked* for, and so what goes with it."""
+    """Return *result* with the keys under which the queue knows the *asked* messages, and so those that go with them."""
     names = {
         key: asked[ident].key
         for ident, key in result.asked_keys.items()
@@ -86,10 +86,10 @@ def with_keys(result: ClaimResult, asked: Mapping[bytes, MessageKey]) -> ClaimRe
 
 
 class KeyOrder:
-    """What one shard remembers of the keys that have messages in flight.
+    """The keys of one shard that have messages in flight.
 
     in_order: how many of a key may have started.
-    key: the column of the keys; None where all messages have the same one.
+    key: the column of the keys; None if all messages have the same key.
     started: the keys of messages that have started, by id; None for no key.
     """
 
@@ -100,8 +100,8 @@ class KeyOrder:
         self.started: dict[bytes, bytes | None] = {}
         self._followers: dict[bytes, MessageKey] = {}  # by key
         self._following_keys: dict[bytes, bytes] = {}  # of followers, by id
-        self._pauses_ns: dict[bytes, int] = {}  # by follower, until its key is asked again
-        self._held_back: Counter[bytes] = Counter()  # by key, how many had to wait lately
+        self._pauses_ns: dict[bytes, int] = {}  # by follower, until its key is read again
+        self._held_back: Counter[bytes] = Counter()  # by key, how many had to wait recently
         self._timers: list[tuple[int, bytes]] = []  # when followers are claimed, and their keys
         self._let_go_meanwhile: set[bytes] = set()  # keys whose followers were being claimed
         self._closed_ns = 0
@@ -112,7 +112,7 @@ class KeyOrder:
         return self.key is None
 
     def closed_ns(self) -> int:
-        """Return until when nothing can be sent, unless something happens before: 0 for not at all."""
+        """Return until when nothing can be sent, unless an event comes before; 0 for not at all."""
         return self._closed_ns if self.is_strict and self._followers else 0
 
     def next_ns(self) -> int:
@@ -139,12 +139,12 @@ class KeyOrder:
                 self._follow(key, follower, follower.time_next_ns, now_ns)
 
     def passed_over(self, now_ns: int) -> tuple[bytes, ...]:
-        """Return the keys, as literals, that the next poll need not read: their followers are known."""
+        """Return the keys, as literals, that the next poll can skip, because their followers are known."""
         if self.is_strict:
             return ()
         held_back = {k: n for k, n in self._held_back.items() if k in self._followers}
         if len(held_back) > PASSED_OVER_MAX:
-            # So that what was hot once makes room for what is hot now.
+            # So that formerly hot keys make room for those that are hot now.
             held_back = {k: n // 2 for k, n in held_back.items() if n > 1}
         self._held_back = Counter(held_back)
         most = (key for key, _ in self._held_back.most_common(2 * PASSED_OVER_MAX))
@@ -155,12 +155,12 @@ class KeyOrder:
         timer, queue = self._queue.following.get(follower.id), self._queue
         if timer is None:
             return False
-        # A claim that is under way for it shows which message follows, or that none is known.
+        # A claim under way for it shows which message follows, or that none is known.
         is_claimed = queue.is_in_flight(timer.id)
         return timer.time_next_ns > now_ns or timer.id in queue or is_claimed
 
     def waiting(self) -> tuple[MessageKey, ...]:
-        """Return the followers that must wait, each due at its own time: of each key the first one."""
+        """Return the followers that must wait, each due at its own time: the first one of each key."""
         queue = self._queue
         return tuple(
             one
@@ -171,7 +171,7 @@ class KeyOrder:
         )
 
     def clear(self) -> None:
-        """Forget everything: the rows say it again."""
+        """Forget everything: the rows show it again."""
         self.started.clear()
         self._followers.clear()
         self._following_keys.clear()
@@ -186,9 +186,9 @@ class KeyOrder:
         return {ident: known[ident] for ident in idents if ident in known}
 
     def freed(self, idents: Iterable[bytes], now_ns: int) -> bool:
-        """Let the followers of messages go that are not in flight any more; return whether a poll is needed.
+        """Free the followers of messages that are no longer in flight; return whether a poll is needed.
 
-        That is where a follower is gone itself, and the next one is not known.
+        It is if a follower is gone itself, and the next one is not known.
         """
         gone, following = list(idents), self._queue.following
         lost = [ident for ident in gone if following.pop(ident, None) is not None]
@@ -200,7 +200,7 @@ class KeyOrder:
         return bool(lost)
 
     def free_all(self, now_ns: int) -> None:
-        """Let all followers go: whatever they wait for may have changed."""
+        """Free all followers: whatever they wait for may have changed."""
         for key in list(self._followers):
             self._let_go(key, now_ns)
 
@@ -221,7 +221,7 @@ class KeyOrder:
         self._pauses_ns = {i: ns for i, ns in self._pauses_ns.items() if i in following}
 
     def _follow(self, key: bytes, follower: MessageKey, due_ns: int, now_ns: int) -> None:
-        """Keep one message of a key, which is claimed at *due_ns*; until then it is known if it goes."""
+        """Keep one message of a key, which is claimed at *due_ns*; until then the key's turn is decided by it."""
         self._followers[key] = follower
         self._following_keys[follower.id] = key
         self._closed_ns = due_ns
@@ -240,7 +240,7 @@ class KeyOrder:
         gone: Iterable[bytes],
         now_ns: int,
     ) -> bool:
-        """Take in what a claim found of keys, after its rows; return whether a poll is needed.
+        """Process the keys that a claim found, after its rows; return whether a poll is needed.
 
         asked: the ids that the claim was to win. gone: those that were acked while it ran.
         """
@@ -248,7 +248,7 @@ class KeyOrder:
         for ident in asked:
             key = result.asked_keys.get(ident)
             if queue.following.pop(ident, None) is not None and key is None:
-                # Acked, deleted or rescheduled past this process: who comes next is not known.
+                # Acked, deleted or rescheduled past this process: the next message is not known.
                 is_lost = True
         won = {row.id: row.due_next_ns for row in result.rows}
         here = {*won, *(i for i, due_ns in result.passed_over.items() if due_ns <= now_ns)}
@@ -257,7 +257,7 @@ class KeyOrder:
             key = self.started.pop(ident, None)
             if key is not None and key not in result.found:
                 self._let_go(key, now_ns)
-        # A message without a key waits for none, and need not be asked for its key again.
+        # A message without a key waits for none, and its key need not be read again.
         self.started.update(
             (ident, None) for ident in won if result.asked_keys.get(ident, b"") is None
         )
@@ -276,7 +276,7 @@ class KeyOrder:
             left = _after(found, won, over)
             self.started.update((one.id, key) for one in left.started)
             follower = next(iter(left.heads), None)
-            # One that was never sent was acked, and its successor is unknown.
+            # A message that was never sent was acked, and its successor is unknown.
             is_lost |= follower is None and any(one.id in over for one in found.heads)
             for one in may_go(left, 1, self.in_order, now_ns):
                 if one is not follower and one.id not in queue:
@@ -304,7 +304,7 @@ class KeyOrder:
 
 
 def _after(found: KeyFound, won: Mapping[bytes, int], gone: set[bytes]) -> KeyFound:
-    """Return what is true of a key after a claim has won some of its messages."""
+    """Return the state of a key after a claim has won some of its messages."""
     every = (*found.started, *(one for one in found.heads if one.id in won))
     return KeyFound(
         tuple(

@@ -1,1 +1,1 @@
-"""The keys due soonest of one shard, and the polls that find them."""
+"""The message keys of one shard that are due soonest, and the polls that find them."""

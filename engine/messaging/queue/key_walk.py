@@ -1,7 +1,7 @@
-"""Which keys there are, and of which key messages are: what a poll asks where keys take turns.
+"""Finding keys, and the keys of messages: the queries of a poll if keys take turns.
 
-The walk goes along the index of the keys, some keys in each poll, and begins again at the end. So it takes memory for few of a
-million keys, and comes by each of them. A step is a dive into the index, however many rows the key has.
+The walk follows the index of the keys, some keys per poll, and starts again at the end. So it needs memory for only a few of a
+million keys, and passes each of them. A step is one dive into the index, however many rows the key has.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.table.message_table import MessageTable
 
 
-# A step of the walk and the reads of a key are some three statements.
+# A step of the walk and the reads of a key take about three statements.
 KEYS_WALKED_MAX: Final = 50
 # The key of the rows that have none.
 NO_KEY: Final = b"NULL"
@@ -27,7 +27,7 @@ NO_KEY: Final = b"NULL"
 def rows_of_ids(
     table: MessageTable, ids: tuple[bytes, ...]
 ) -> Conversation[tuple[MessageKey, ...]]:
-    """Return the unacked ones among *ids*, with their keys."""
+    """Return the unacked messages among *ids*, with their keys."""
     if not ids or table.key_column is None:
         return ()
     key = quoted(table.key_column)
@@ -44,16 +44,16 @@ def rows_of_ids(
 
 
 def literal_of(table: MessageTable, raw: bytes | None) -> bytes:
-    """Return the literal of a key as the text protocol sends it."""
+    """Return the literal of a key from its text-protocol value."""
     return NO_KEY if raw is None else table.key_literal(raw)
 
 
 def walk(
     table: MessageTable, walked_to: bytes
 ) -> Conversation[tuple[list[bytes], bytes, bool]]:
-    """Return the keys that come after *walked_to*, up to where they go, and whether these are all.
+    """Return the keys that follow *walked_to*, the key up to which they go, and whether these are all.
 
-    walked_to: b"" for the beginning, where the rows without a key are.
+    walked_to: b"" for the beginning, which has the rows without a key.
     """
     found: list[bytes] = [] if walked_to else [NO_KEY]
     after, up_to = walked_to, b""

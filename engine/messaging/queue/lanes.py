@@ -1,9 +1,9 @@
 """The keys of one priority, in two lanes: which go next, and how far each lane is known.
 
 *fresh* holds rows that were never sent (``time_next`` 0), *timed* all others; both are sorted
-by (time_next, id), so that due keys come first, and never-sent rows go before retries. Where
-rows that are due had to be left out (the tier is *behind*), the lanes take turns, so that
-neither starves; what was taken is in order again. ``newest`` turns the timed lane round and
+by (time_next, id), so that due keys come first, and never-sent rows go before retries. If
+due rows had to be left out (the tier is *behind*), the lanes take turns, so that
+neither starves; the taken keys are in order again. ``newest`` reverses the timed lane and
 serves it before the fresh one.
 """
 
@@ -31,7 +31,7 @@ def rank(key: MessageKey) -> tuple[int, int, int | bytes]:
 
 
 class Lane:
-    """Sorted keys, complete within [floor_ns, horizon_ns]; more: rows outside are left out."""
+    """Sorted keys, complete within [floor_ns, horizon_ns]. more: rows outside are left out."""
 
     __slots__ = ("floor_ns", "horizon_ns", "keys", "low", "more")
 
@@ -40,17 +40,17 @@ class Lane:
         self.floor_ns = 0
         self.horizon_ns = FOREVER_NS
         self.more = False
-        self.low = 0  # with no more keys than these, those that were left out are needed
+        self.low = 0  # with no more keys than this, the rows that were left out are needed
 
     def __len__(self) -> int:
         return len(self.keys)
 
     def admits(self, key: MessageKey) -> bool:
-        """Return whether *key* lies in the part of the lane that is known."""
+        """Return whether *key* lies in the known part of the lane."""
         return self.floor_ns <= key.time_next_ns <= self.horizon_ns
 
     def narrow(self, floor_ns: int, horizon_ns: int, *, more: bool) -> None:
-        """Note that no more than this part is known, and whether rows are left out."""
+        """Note that only this part is known, and whether rows are left out."""
         self.floor_ns = max(self.floor_ns, floor_ns)
         self.horizon_ns = min(self.horizon_ns, horizon_ns)
         self.more = self.more or more
@@ -61,7 +61,7 @@ class Lane:
         return count
 
     def cut(self, start: int, end: int) -> list[MessageKey]:
-        """Take out the keys from place *start* up to *end*, and return them."""
+        """Remove and return the keys from place *start* up to *end*."""
         if start == end:
             return []
         taken = list(self.keys[start:end])
@@ -69,7 +69,7 @@ class Lane:
         return taken
 
     def is_low(self) -> bool:
-        """Return whether rows are left out and most of what was here is used up."""
+        """Return whether rows are left out and most of the known ones are used up."""
         return self.more and len(self.keys) <= self.low
 
 
@@ -84,11 +84,11 @@ class Tier:
         self.fresh_first = True  # whose turn it is while behind
 
     def lane(self, key: MessageKey) -> Lane:
-        """Return the lane *key* belongs to."""
+        """Return the lane of *key*."""
         return self.timed if key.time_next_ns > 0 else self.fresh
 
     def is_behind(self, now_ns: int) -> bool:
-        """Return whether rows that are due were left out."""
+        """Return whether due rows were left out."""
         timed = self.timed
         left_out = timed.horizon_ns <= now_ns or timed.floor_ns > 0
         return self.fresh.more or (timed.more and left_out)
@@ -104,7 +104,7 @@ class Tier:
             rest = min(room - first, fresh if newest else timed)
             fresh_taken, timed_taken = (rest, first) if newest else (first, rest)
         else:
-            # More rows are due than are known: each lane gets half, or what the other leaves over.
+            # More rows are due than are known: each lane gets half, or the other's unused part.
             # An odd place goes to the lane whose turn it is, so that a room of one row at a
             # time serves both as well.
             half = (room + self.fresh_first) // 2
@@ -119,19 +119,19 @@ class Tier:
 
 
 class KeyTurns:
-    """Turns among the keys of a queue: each gives one message in its turn, as long as it has one that is due.
+    """Turns among the keys of a queue: on its turn, a key gives one message if it has a due one.
 
-    The key whose last turn is longest ago goes first. The turns are remembered from one call to the next, so all keys are
-    served also where there is room for one message at a time.
+    The key whose last turn is longest ago goes first. Turns are remembered between calls, so all keys are
+    served even with room for one message at a time.
     """
 
     def __init__(self) -> None:
-        # When each key had its last turn, by a number that rises.
+        # The last turn of each key, as a number that rises.
         self._last: dict[bytes, int] = {}
         self._number = 0
 
     def keep(self, keys: Container[bytes]) -> None:
-        """Forget all keys but those of *keys*."""
+        """Forget all keys except *keys*."""
         self._last = {key: number for key, number in self._last.items() if key in keys}
 
     def take(
@@ -142,7 +142,7 @@ class KeyTurns:
         lines: by key, its tiers in the order in which they are served.
         """
         if len(lines) == 1:
-            # Mostly so, where no key is read apart.
+            # The usual case: no key is read separately.
             (tiers,) = lines.values()
             return _taken(tiers, room, now_ns, newest=newest)
         due = {
@@ -171,8 +171,8 @@ def _taken(tiers: Sequence[Tier], room: int, now_ns: int, *, newest: bool) -> li
 
 
 def _equal_shares(room: int, due: Mapping[bytes, int]) -> dict[bytes, int]:
-    """Return how much of *room* each key of *due* gets, no more than it has; the first ones get what is left over."""
-    # Who has less than an equal share gets all of it, and leaves more for the others.
+    """Return how much of *room* each key of *due* gets, at most its own number. The first ones get the remainder."""
+    # A key with less than an equal share takes all of it, and leaves more for the others.
     left, others, most = room, len(due), 0
     for count in sorted(due.values()):
         most = -(-left // others)

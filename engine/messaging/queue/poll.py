@@ -1,30 +1,30 @@
 """Reading the soonest keys of a shard, in a few statements that stay cheap at any size.
 
-The keys of one priority fall into two lanes: *fresh* (``time_next`` 0 or NULL: never sent, due
-since ever) and *timed*. A read shows how far each lane is known: everything in
-``[floor, horizon]`` is in the answer, and ``more`` says that rows were left out.
+The keys of one priority fall into two lanes: *fresh* (``time_next`` 0 or NULL: never sent, always
+due) and *timed*. A read shows how far each lane is known: everything in
+``[floor, horizon]`` is in the answer, and ``more`` means that rows were left out.
 
-What a poll asks, for each priority that exists:
+For each priority that exists, a poll runs:
 
-* normally one statement, the n soonest rows whatever they are: NULL comes first, then 0, then
+* normally one statement for the n soonest rows of either lane: NULL comes first, then 0, then
   the moments in order, due or not;
-* when that answer is filled by rows that are due already, the lanes are read apart and share
+* if rows that are already due fill that answer, one statement for each lane. The lanes share
   the room, so that neither a flood of new rows nor a flood of retries hides the other.
 
-Where keys take turns, each row is read with its key, and rows lie in the lanes of their keys, as
-far as not too many are known. If rows that are due had to be left out, keys are walked along their
-index, some in each poll. Each of them is read apart, so that no key, however flooded, hides
+If keys take turns, each row is read with its key, and rows lie in the lanes of their keys,
+unless too many keys are known. If due rows had to be left out, a walk goes along the index of the
+keys, some in each poll. Each of these keys is read separately, so that no key, however flooded, hides
 another one's rows.
 
-A cache that is larger than SPAN_KEYS is not read whole at each interval, but span by span, in turn: a part of a lane that is
-known, whose rows are added to what is known, or replace it. What is due is claimed by then, and what is gone a claim
-finds gone. The rows of one moment are read together, and the next intervals read the less for it.
+A cache that is larger than SPAN_KEYS is not read whole at each interval, but span by span, in turn: the rows of a known
+part of a lane are added to the known ones, or replace them. By then due rows are claimed, and a claim notices rows that are
+gone. The rows of one moment are read together, and the next intervals read less in return.
 
-With several priorities each gets an equal share first; what is left over goes to those that
-had to leave rows out, rows that are due before rows that are not, the most urgent first.
+With several priorities each gets an equal share first. The rest goes to priorities that
+had to leave rows out: due rows before later ones, the most urgent first.
 
 Traps, measured at a million rows: a range on ``time_next`` in its order sorts the whole range
-on MySQL with a descending index, so it is bounded by now and asked only under overload, and that of a span is in no
+on MySQL with a descending index, so it is bounded by now and used only under overload, and that of a span has no
 order;
 ``time_next = 0 OR time_next IS NULL`` sorts (60 ms against 1.5); DISTINCT priority walks
 everything (80 ms), while a step of the MIN chain costs 0.06 ms.
@@ -50,21 +50,21 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.table.message_table import MessageTable
 
 
-NOTHING_NS: Final = -1  # a horizon below every time: nothing of the lane may be added
+NOTHING_NS: Final = -1  # a horizon below every time: no key may be added to the lane
 PRIORITIES_MAX: Final = 1000
-# A larger cache is read in so many keys at an interval: some 5 ms of each side.
+# A larger cache is read in parts of this many keys per interval, about 5 ms for proxy and server each.
 SPAN_KEYS: Final = 1000
-# With so many keys left of a lane that left rows out it is read again, and with half of a shorter one. To read 10,000 takes
-# 25 ms, in which a drain uses 500. At half of a long one each key was read twice, a sixth of the proxy's time.
+# A lane that left rows out is read again when this many keys are left, or half of a shorter one. Reading 10,000 takes
+# 25 ms, in which a drain uses 500. At half of a long lane each key was read twice, a sixth of the proxy's time.
 LOW_KEYS: Final = 1000
-# News waits for the poll that runs, so none takes long.
+# New messages wait for the running poll, so none may take long.
 KEY_ROOM_MAX: Final = 1000
-# Each claim looks at all keys that are known.
+# Each claim looks at all known keys.
 KEYS_KNOWN_MAX: Final = 200
 
 
 class PollPart(Enum):
-    """Which rows of a priority a statement asks for."""
+    """The rows of a priority that a statement reads."""
 
     SOONEST = auto()  # in order of time_next, NULL first
     ZERO = auto()
@@ -78,8 +78,8 @@ class PollPart(Enum):
 class KeySpan:
     """A part of a lane: moments of the timed lane, or ids of rows that were never sent.
 
-    after: of rows never sent those behind this id; b"" for the first.
-    from_ns, to_ns: of the timed lane the moments, both included.
+    after: for rows that were never sent, the id before the first of them; b"" for the beginning.
+    from_ns, to_ns: for the timed lane, the moments, both included.
     """
 
     priority: int
@@ -105,19 +105,19 @@ class SpanRead:
 
 @dataclass(frozen=True, slots=True)
 class PollRequest:
-    """What a queue asks for.
+    """A queue's request to a poll.
 
     limit: the number of keys for which the queue has room.
     extra: the number of keys in flight or lately not won: a poll may find them, but they need no room.
     overloaded: the keys and priorities whose lanes were full of due rows after the last poll.
-    named: keys, as literals, that are read apart from all others; half of the room is theirs.
+    named: keys, as literals, to read separately from all others; half of the room is theirs.
     is_of_named: nothing else is read.
     passed_over: keys, as literals, whose due messages are not wanted.
     walked_to: up to which key, as a literal, the last poll walked; b"" for the end.
     news: ids of messages of which nothing else is known.
-    spans: what is read again of what is known, perhaps nothing, until *limit* keys are read; nothing else is read but priorities
-        that are not in *known*. None where everything is read.
-    low: as long as more are due than these, what is due later need not be known.
+    spans: known parts to read again, perhaps none, until *limit* keys are read; otherwise only priorities
+        that are not in *known* are read. None to read everything.
+    low: while more keys than this are due, later ones need not be known.
     """
 
     limit: int
@@ -135,12 +135,12 @@ class PollRequest:
 
 @dataclass(frozen=True, slots=True)
 class TierRead:
-    """What a poll found of one priority.
+    """The rows of one priority that a poll found.
 
     fresh_more, timed_more: rows of the lane were left out.
-    floor_ns, horizon_ns: the timed lane has every key in [floor_ns, horizon_ns], but perhaps not each
-        of those that are due at the very edge.
-    key: the key that was read apart; b"" for rows of all keys.
+    floor_ns, horizon_ns: the timed lane has every key in [floor_ns, horizon_ns], but perhaps not all
+        that are due exactly at the edge.
+    key: the key that was read separately; b"" for rows of all keys.
     """
 
     priority: int
@@ -158,12 +158,12 @@ class TierRead:
 
 @dataclass(frozen=True, slots=True)
 class PollResult:
-    """All tiers of a shard; a priority that is not among them has no rows.
+    """All tiers of a shard; a priority that is missing has no rows.
 
-    is_of_named: they are those of the named keys alone.
-    news: the messages of the request that are there and unacked, with their keys.
+    is_of_named: they are only those of the named keys.
+    news: those messages of the request that exist and are unacked, with their keys.
     walked_to: see `PollRequest`.
-    spans: those of the request; None where everything was read.
+    spans: those of the request; None if everything was read.
     """
 
     tiers: tuple[TierRead, ...]
@@ -188,7 +188,7 @@ class Poll(AboutShard):
 
 
 def poll(table: MessageTable, request: PollRequest, now_ns: int) -> Conversation[PollResult]:
-    """Read the soonest keys of one shard. Wants autocommit and READ COMMITTED."""
+    """Read the soonest keys of one shard. Requires autocommit and READ COMMITTED."""
     if request.spans is not None:
         reader = _PollReader(table, request, now_ns)
         return (yield from _poll_spans(reader, request, request.spans))
@@ -209,7 +209,7 @@ def poll(table: MessageTable, request: PollRequest, now_ns: int) -> Conversation
 def _poll_spans(
     reader: _PollReader, request: PollRequest, wanted: Sequence[KeySpan]
 ) -> Conversation[PollResult]:
-    """Read some of what is known again, and the soonest keys of priorities of which nothing is known."""
+    """Read some of the known spans again, and the soonest keys of unknown priorities."""
     priorities = yield from reader.priorities()
     unknown = [priority for priority in priorities if (priority or 0) not in request.known]
     tiers = yield from reader.tiers(unknown, SPAN_KEYS)
@@ -235,7 +235,7 @@ def _fair_poll(
     room, named, news = begun
     half = max(1, room // 2)
     tiers: list[TierRead] = []
-    # As long as it is so the walk goes first: mostly it comes by all keys, and nothing else is to be read.
+    # While this lasts the walk goes first: usually it passes all keys, and nothing else needs to be read.
     is_behind = bool(request.overloaded)
     if not is_behind:
         tiers = yield from _read(_PollReader(table, request, now_ns), half, now_ns)
@@ -261,9 +261,9 @@ def _leaves_out_due(tier: TierRead, now_ns: int) -> bool:
 
 
 def _by_key(tiers: Sequence[TierRead], read: set[bytes]) -> list[TierRead]:
-    """Divide what was read of all keys among them; leave out the keys that were *read* apart.
+    """Divide the rows that were read for all keys among them; leave out the keys that were *read* separately.
 
-    What was left out remains a matter of what has no key here: of each key, everything up to the common horizon is known.
+    Rows that were left out remain with the rows that have no key here: of each key, everything up to the common horizon is known.
     """
     parts: list[TierRead] = []
     known: set[bytes] = set()
@@ -288,7 +288,7 @@ def _by_key(tiers: Sequence[TierRead], read: set[bytes]) -> list[TierRead]:
 
 
 def _read(reader: _PollReader, limit: int, now_ns: int) -> Conversation[list[TierRead]]:
-    """Read the soonest keys, *limit* of all priorities together."""
+    """Read the soonest keys, *limit* for all priorities together."""
     priorities = yield from reader.priorities()
     if not priorities:
         return []
@@ -303,19 +303,19 @@ def _read(reader: _PollReader, limit: int, now_ns: int) -> Conversation[list[Tie
         if room <= 0 or not (tier.fresh_more or tier.timed_more):
             break
         if len(tier) < share:
-            continue  # it left nothing out for want of room
+            continue  # nothing was left out for want of room
         tiers[index] = yield from reader.tier(priorities[index], len(tier) + room)
         room -= len(tiers[index]) - len(tier)
     return tiers
 
 
 def _claim_on_room(tier: TierRead, now_ns: int) -> tuple[bool, bool, int]:
-    """Order tiers by what they left out: due rows, later rows, nothing."""
+    """Order tiers by the rows they left out: due rows, later rows, none."""
     return not _leaves_out_due(tier, now_ns), not tier.timed_more, tier.priority
 
 
 def next_priority(table: MessageTable, after: int | None) -> Conversation[int | None]:
-    """Return the least priority of unacked rows, of those above *after* if given; None without one."""
+    """Return the least priority of unacked rows, above *after* if given; None without one."""
     return _least_priority(b"%b WHERE time_acked IS NULL" % quoted(table.name), after)
 
 
@@ -351,7 +351,7 @@ class _PollReader:
             )
             index = table.key_index
         self._hint = forced(index)
-        self._has_keys = table.properties.fair and not key  # each row is asked for its key, too
+        self._has_keys = table.properties.fair and not key  # each row is read with its key
 
     def priorities(self) -> Conversation[list[int | None]]:
         """Return the priorities that have unacked rows, ascending; None stands for NULL."""
@@ -379,7 +379,7 @@ class _PollReader:
 
     def tier(self, priority: int | None, room: int) -> Conversation[TierRead]:
         """Read up to *room* keys of one priority."""
-        # Keys in flight are found too, and are thrown away: they must not cost a place.
+        # Keys in flight are found too and thrown away; they must not cost a place.
         limit = room + self._request.extra
         overloaded = (self._key, priority or 0) in self._request.overloaded
         if not overloaded:
@@ -389,12 +389,12 @@ class _PollReader:
         lanes = yield from self._lanes(priority, limit)
         if lanes.fresh_more or lanes.timed_more:
             return lanes
-        # The flood is over. Once little is left of it, the rows that are not due yet are of interest again.
+        # The flood is over. Once little is left of it, rows that are not due yet matter again.
         if len(lanes) - self._request.extra <= self._request.low:
             whole = yield from self._whole(priority, limit)
             if whole is not None:
                 return whole
-        # What is not due yet was not read, and a later poll shall.
+        # Rows that are not due yet were not read; a later poll reads them.
         return replace(lanes, timed_more=True)
 
     def span(self, span: KeySpan) -> Conversation[SpanRead]:
@@ -403,7 +403,7 @@ class _PollReader:
         return SpanRead(span, keys)
 
     def _whole(self, priority: int | None, limit: int) -> Conversation[TierRead | None]:
-        """Read the soonest rows; None when due rows alone fill the answer."""
+        """Read the soonest rows; None if due rows alone fill the answer."""
         keys = yield from self._keys(PollPart.SOONEST, priority, limit)
         # Full, so rows may be left out. Exactly full may mean none: the next poll shows.
         more = len(keys) >= limit
@@ -427,7 +427,7 @@ class _PollReader:
         )  # fmt: skip
 
     def _lanes(self, priority: int | None, limit: int) -> Conversation[TierRead]:
-        """Read what is due, each lane by itself, and divide the room between them."""
+        """Read the due rows of each lane separately, and divide the room between the lanes."""
         newest = self._table.properties.newest
         zeros = yield from self._keys(PollPart.ZERO, priority, limit)
         nulls: list[MessageKey] = []
@@ -491,7 +491,7 @@ class _PollReader:
                     where += b" AND time_next >= 0"
             case PollPart.ZERO:
                 where += b" AND time_next = 0"
-                # The first layout has no index that ends in the id, and few such rows.
+                # The first layout has no index that ends in the id, and few of these rows.
                 order = self._id if table.has_priority else b""
             case PollPart.NULL:
                 where += b" AND time_next IS NULL"
@@ -508,7 +508,7 @@ class _PollReader:
                 if part is PollPart.DUE_NEWEST:
                     order = b"time_next DESC"
         if span is not None and table.time_index is not None:
-            # MySQL walks along the ids of a small table, and would past all that are acked.
+            # MySQL walks along the ids of a small table, and would pass all acked ones.
             hint = forced(table.time_index)
         if span is not None and span.after:
             where += b" AND %b > %b" % (self._id, span.after)
@@ -525,7 +525,7 @@ class _PollReader:
         )
 
     def _not_passed_over(self) -> bytes:
-        """Return the condition that leaves out what is due of keys whose due messages are not wanted."""
+        """Return the condition that leaves out the due rows of keys whose due messages are not wanted."""
         passed_over = self._request.passed_over
         if self._key:
             is_wanted = self._key not in passed_over or self._key in self._request.named
@@ -542,5 +542,5 @@ class _PollReader:
 
 
 def _share(room: int, wanted: int, others: int) -> int:
-    """Return how many of *wanted* get a place when *others* want some too: half, and one at least."""
+    """Return how many of *wanted* get a place if *others* want some too: half, and at least one."""
     return min(wanted, max(1, room // 2, room - others))

@@ -1,18 +1,18 @@
-"""The keys of one shard's messages that will be due soonest, and what a poll must find out.
+"""The message keys of one shard that will be due soonest, and what a poll must find out.
 
-Keys only, at most ``limit`` of them, due or not: a key in the future is a timer. They lie in
-the lanes of their priority (`engine.messaging.queue.lanes`), of which everything in ``[floor, horizon]`` is
-here. Beyond that nothing is added: such a key would stand before keys that are not known, so it
-waits to be polled. A sooner key that finds the queue full evicts the latest one, which narrows
+The queue has at most ``limit`` keys, due or not; a key in the future is a timer. They lie in
+the lanes of their priority (`engine.messaging.queue.lanes`). Everything in a lane's ``[floor, horizon]`` is
+here. Beyond it nothing is added, because such a key would stand before keys that are not known; it
+waits for a poll. A sooner key that finds the queue full evicts the latest one, which narrows
 that lane.
 
-Messages of keys that are read apart have lanes of their own next to those of all others. These are
-the keys that a stream names, and all keys that are known where keys take turns
+Messages of keys that are read separately have their own lanes next to those of all others. These are
+the keys that a stream names, and, if keys take turns, all known keys
 (`engine.messaging.queue.lanes`).
 
 A key that a claim or a release has taken is *in flight* until that has ended. A poll may still
-see it as due, and an ack or a new time that comes meanwhile counts when the flight ends. While a
-poll runs, every change is remembered, whether the queue had room for it or not: the poll's
+see it as due, and an ack or a new time that arrives meanwhile counts when the flight ends. While a
+poll runs, every change is remembered, whether the queue had room for it or not, because the poll's
 answer may be older.
 """
 
@@ -30,20 +30,20 @@ from streamfrom.engine.messaging.table.backoff import PARKED_NS
 from streamfrom.engine.messaging.table.message import FOREVER_NS, MessageKey
 
 
-# Who locks a row that is due mostly acks another one, for as long as a commit takes: 1,004.6 ms
-# was a message late for which the next try came a second later. A client's transaction may last.
+# A transaction that locks a due row usually acks another one, for as long as a commit takes. With a first pause of
+# a second, a message was 1,004.6 ms late. A client's transaction may last longer.
 LOCKED_PAUSE_FIRST_NS: Final = 10**6
 LOCKED_PAUSE_LAST_NS: Final = 10**9
-# A lane whose known part ends is polled again this early, so that its next keys are here
+# A lane whose known part ends is polled this early, so that its next keys are here
 # when they are due, however slow the poll.
 POLL_LEAD_NS: Final = 10**9
-# Of news that wait for their keys to be read, so many at once: a millisecond or two.
+# How many new messages have their keys read at once: a millisecond or two.
 NEWS_AT_ONCE: Final = 500
-# So many messages at once do not wait for their keys if nothing else waits: among more some may be of other keys.
+# Up to this many messages do not wait for their keys if nothing else waits; among more, some may have other keys.
 NEWS_ALONE_MAX: Final = 1
 
 
-# What became of a message whose key was in flight: it was acked or deleted.
+# The outcome for a message that was acked or deleted while its key was in flight.
 REMOVED: Final = MessageKey(b"", 0, 0)
 
 
@@ -55,7 +55,7 @@ class LockedRow(NamedTuple):
 
 
 class ShardQueue:
-    """The keys of one shard that are due soonest. Pure: no clock, no I/O; times come in as arguments."""
+    """The message keys of one shard that are due soonest. Pure: no clock, no I/O; times come in as arguments."""
 
     span_keys = poll.SPAN_KEYS
     low_keys = poll.LOW_KEYS
@@ -64,18 +64,18 @@ class ShardQueue:
         self._limit = limit
         self._newest = newest
         self._fair = fair
-        # Where keys take turns: up to which key polls have walked, how many due messages the last one left here and
-        # which of them wait still, and messages that were heard of, whose keys are to be read, in the order in which they came.
+        # If keys take turns: the key up to which polls have walked; how many due messages the last one left here, and
+        # those of them that still wait; and new messages whose keys must be read, in the order in which they came.
         self._walked_to = b""
         self._left_full = 0
         self._left: set[bytes] = set()
         self.news: dict[bytes, None] = {}
         self._news_polled: tuple[bytes, ...] = ()
         self._is_polled = False  # since the keys were dropped
-        # Some lane may have left rows out; without that no poll is needed for them, which is asked ten times for a message.
+        # Whether some lane may have left rows out. Otherwise no poll is needed for them, a question that comes ten times per message.
         self._leaves_out = False
         self._keys: dict[bytes, MessageKey] = {}
-        # By key, b"" for what is not read by its key, and then by priority.
+        # By key, b"" for rows that are not read by key, and then by priority.
         self._tiers: dict[bytes, dict[int, Tier]] = {}
         self._turns = KeyTurns()
         # The keys that streams name.
@@ -84,28 +84,28 @@ class ShardQueue:
         self._in_flight: dict[bytes, MessageKey | None] = {}
         # The keys of messages in flight that a poll has found.
         self._flying_keys: dict[bytes, bytes] = {}
-        # By id, the one that was tried longest ago first, and never more than the limit.
+        # By id, the one tried longest ago first, and never more than the limit.
         self._locked: OrderedDict[bytes, LockedRow] = OrderedDict()
-        # Messages that were sent and whose rows do not show it (`engine.messaging.leases.unwritten_leases`).
+        # Sent messages whose rows do not show it (`engine.messaging.leases.unwritten_leases`).
         self.unwritten: dict[bytes, MessageKey] = {}
-        # Messages whose leases end later than their rows say, and what these say (`engine.messaging.leases.leases`).
+        # Messages whose leases end later than their rows show, and the ends in the rows (`engine.messaging.leases.leases`).
         self.renewed: dict[bytes, int] = {}
         # Returns when the leases of `renewed` end.
         self.renewed_until: Callable[[], Mapping[bytes, int]] = dict
-        # Messages that were acked and whose rows do not show it (`engine.messaging.acks.early_acks`).
+        # Acked messages whose rows do not show it (`engine.messaging.acks.early_acks`).
         self.acked: dict[bytes, int] = {}
-        # Messages that go next of their keys (`engine.messaging.order.key_order`); those that are not due yet do not stand in the lanes.
+        # Messages that are next of their keys (`engine.messaging.order.key_order`); those not due yet are not in the lanes.
         self.following: dict[bytes, MessageKey] = {}
-        # Messages whose rows the server does not write (`engine.messaging.gates.set_aside`), due when they are tried again.
+        # Messages whose rows the server refuses to write (`engine.messaging.gates.set_aside`), due when they are tried again.
         self.set_aside: dict[bytes, MessageKey] = {}
         self._walk = SpanWalk()
-        # The spans that were read last left rows out: there are many more than were known.
+        # The last spans left rows out: there are many more rows than known keys.
         self.is_torn = False
-        # What changed while a poll runs, by id: the key as it is now, None if it does not wait.
+        # Changes while a poll runs, by id: the key as it is now, None if it does not wait.
         self._changed: dict[bytes, MessageKey | None] | None = None
 
     def __len__(self) -> int:
-        """Return how many keys wait; those in flight do not count."""
+        """Return how many keys wait, without those in flight."""
         return len(self._keys)
 
     def __contains__(self, ident: bytes) -> bool:
@@ -122,7 +122,7 @@ class ShardQueue:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether the last poll left nothing out: then every unacked message is known."""
+        """Return whether the last poll left nothing out, so that every unacked message is known."""
         return self._is_polled and not any(lane.more for lane in self._lanes())
 
     @property
@@ -140,21 +140,21 @@ class ShardQueue:
         """Return how many keys are in flight."""
         return len(self._in_flight)
 
-    # What is heard of messages
+    # News of messages
 
     def is_taken(self, ident: bytes) -> bool:
-        """Return whether a message was taken, and its row has not shown more of it since, nor a written ack."""
+        """Return whether a message was taken, and its row has since shown neither a later state nor a written ack."""
         if ident in self.unwritten or ident in self.renewed or ident in self.acked:
             return True
         return self._in_flight.get(ident, REMOVED) is not REMOVED
 
     def add(self, key: MessageKey, now_ns: int) -> None:
-        """Take *key* as the latest truth about its id; one beyond the horizon is not kept."""
+        """Take *key* as the latest truth about its id. A key beyond the horizon is not kept."""
         if not key.key and (known := self._keys.get(key.id)) is not None:
             key = key._replace(key=known.key)
         if key.id in self.unwritten:
             self.unwritten[key.id] = key
-        # A claim or a delivery of this id is under way. What came meanwhile is kept as its
+        # A claim or a delivery of this id is under way. The news is kept as its
         # outcome, and `requeue` looks at it when the flight ends.
         if key.id in self._in_flight:
             self._in_flight[key.id] = key
@@ -164,9 +164,9 @@ class ShardQueue:
         self._shrink(now_ns)
 
     def hear(self, news: Sequence[MessageKey], now_ns: int) -> bool:
-        """Take news of messages; return whether a poll has to find some of them.
+        """Take news of messages; return whether a poll must find some of them.
 
-        Where keys take turns and messages wait, their keys have to be read before they can have theirs.
+        If keys take turns and messages wait, their keys must be read before they get a turn.
         """
         is_apart = self._fair and (
             len(news) > NEWS_ALONE_MAX or self.due(now_ns, at_most=1) > 0 or bool(self.news)
@@ -183,16 +183,16 @@ class ShardQueue:
         return is_lost
 
     def by_its_key(self, one: MessageKey) -> MessageKey:
-        """Return a message under its key if that is read apart, or may be: few are, as each claim looks at all of them."""
+        """Return a message under its key if the key is, or may be, read separately. Few are, because each claim looks at all of them."""
         is_apart = one.key in self.named or (
             self._fair and (one.key in self._tiers or len(self._tiers) < poll.KEYS_KNOWN_MAX)
         )
         return one if is_apart else one._replace(key=b"")
 
     def renew(self, ident: bytes, until_ns: int, now_ns: int) -> None:
-        """Let a message that is held be due at *until_ns*, unless something is under way with it.
+        """Make a held message due at *until_ns*, unless something is under way with it.
 
-        What it does not have a poll brings: it may have been cleared, as another process dispatches by now.
+        If the queue does not have it, a poll finds it: the queue may have been cleared because another process is the dispatcher now.
         """
         if ident in self._in_flight:
             return
@@ -202,9 +202,9 @@ class ShardQueue:
             self.unwritten[ident] = timer._replace(time_next_ns=until_ns)
 
     def shown(self, ident: bytes, timer: MessageKey | None) -> None:
-        """Note that a row shows from now on when its message is due: a running poll may not have seen it.
+        """Note that a row shows from now on when its message is due. A running poll may not have seen it.
 
-        If nothing else is known of it, what the poll has seen counts: a claim finds out if that is too early.
+        If nothing else is known of it, the poll's result counts, and a claim notices if that is too early.
         """
         known = timer or self._keys.get(ident)
         if known is not None and ident not in self._in_flight and self._changed is not None:
@@ -218,7 +218,7 @@ class ShardQueue:
             self._forget(ident)
 
     def clear(self) -> None:
-        """Drop all keys but those in flight; the next poll starts from nothing."""
+        """Drop all keys except those in flight; the next poll starts from nothing."""
         self._is_polled = self._leaves_out = False
         self._keys.clear()
         self._tiers.clear()
@@ -227,23 +227,23 @@ class ShardQueue:
         self._walked_to = b""
 
     def name_keys(self, keys: frozenset[bytes]) -> bool:
-        """Note which keys streams name; return whether there are new ones, which a poll has to read."""
+        """Note the keys that streams name; return whether there are new ones, which a poll must read."""
         is_new = not keys <= self.named
         self.named = keys
         return is_new
 
     def configure(self, limit: int, *, newest: bool, now_ns: int, fair: bool = False) -> None:
-        """Follow changed settings; a new order starts from nothing."""
+        """Apply changed settings; a new order starts from nothing."""
         self._limit = limit
         if (newest, fair) != (self._newest, self._fair):
             self._newest, self._fair = newest, fair
             self.clear()
         self._shrink(now_ns)
 
-    # What is due
+    # Due messages
 
     def due(self, now_ns: int, *, at_most: int, keys: frozenset[bytes] | None = None) -> int:
-        """Return how many messages are due, of *keys* alone if they are given, counted up to *at_most*."""
+        """Return how many messages are due, of *keys* only if given, counted up to *at_most*."""
         count = 0
         for tier in self._tiers_of(keys):
             count += len(tier.fresh) + tier.timed.due(now_ns)
@@ -265,7 +265,7 @@ class ShardQueue:
         return first_ns
 
     def first_timed_ns(self) -> int | None:
-        """Return the first moment for which a key was written, or None without such keys."""
+        """Return the first moment that was written into a row, or None if there is none."""
         moments = [
             tier.timed.keys[0].time_next_ns for tier in self._tiers_of(None) if tier.timed
         ]
@@ -274,12 +274,12 @@ class ShardQueue:
     def take(
         self, rows_max: int, now_ns: int, keys: frozenset[bytes] | None = None
     ) -> list[MessageKey]:
-        """Return up to *rows_max* due messages, of *keys* alone if they are given, in the order to send them.
+        """Return up to *rows_max* due messages, of *keys* only if given, in the order to send them.
 
         They are in flight.
         """
         lines = {k: tiers for k, tiers in self._tiers.items() if keys is None or k in keys}
-        # Keys take turns within a priority, or altogether: a flood of an urgent priority is one tenant's, too.
+        # Keys take turns within a priority, or across all: a flood of an urgent priority belongs to one tenant, too.
         rounds: list[Mapping[bytes, Sequence[Tier]]]
         if self._fair:
             rounds = [
@@ -299,7 +299,7 @@ class ShardQueue:
             del self._keys[key.id]
             self._left.discard(key.id)
             self._in_flight[key.id] = None
-            # The poll that runs may still bring this row, as it was before the take.
+            # The running poll may still bring this row, as it was before the take.
             if self._changed is not None and key.id in self._changed:
                 self._changed[key.id] = None
         return taken
@@ -314,9 +314,9 @@ class ShardQueue:
         return key
 
     def requeue(self, ident: bytes, key: MessageKey | None, now_ns: int) -> MessageKey | None:
-        """End the flight of *ident* and queue *key*, unless something came in meanwhile.
+        """End the flight of *ident* and queue *key*, unless news came meanwhile.
 
-        Return what came in: a key that was added (that one is queued then), REMOVED, or None.
+        Return the news: an added key (which is queued in place of *key*), REMOVED, or None.
         """
         meanwhile = self._in_flight.pop(ident, None)
         self._locked.pop(ident, None)
@@ -332,8 +332,8 @@ class ShardQueue:
     def not_won(self, key: MessageKey, time_next_ns: int | None, now_ns: int) -> None:
         """End the flight of *key*, whose row the claim did not win.
 
-        time_next_ns: what its row says; None when it is acked or gone. A row that is due was locked.
-            It is tried again after a pause, which doubles from try to try.
+        time_next_ns: the value in its row; None if it is acked or gone. A due row was locked.
+            It is tried again after a pause that doubles with each try.
         """
         before = self._locked.get(key.id)
         meanwhile = self.requeue(key.id, None, now_ns)
@@ -345,7 +345,7 @@ class ShardQueue:
                 pause_ns = min(2 * before.pause_ns, LOCKED_PAUSE_LAST_NS)
             time_next_ns = now_ns + pause_ns
             self._locked[key.id] = LockedRow(pause_ns, time_next_ns)
-            # Bounded like the queue itself. What is forgotten begins with the first pause
+            # Bounded like the queue itself. A forgotten row starts with the first pause
             # again.
             if len(self._locked) > self._limit:
                 self._locked.popitem(last=False)
@@ -355,7 +355,7 @@ class ShardQueue:
 
     @property
     def is_large(self) -> bool:
-        """Return whether a poll that nothing but its interval has caused reads a part of it."""
+        """Return whether a poll that is due only by its interval reads a part of the queue."""
         return (
             self._is_polled
             and not (self._fair or self.named or self.news)
@@ -368,7 +368,7 @@ class ShardQueue:
         return len(self._locked) + sum(map(len, self._elsewhere))
 
     def poll_started(self, now_ns: int, *, in_spans: bool = False) -> poll.PollRequest:
-        """Return what to ask for; one poll at a time. in_spans: a part of what is known, in turn."""
+        """Return the request of the next poll; one poll runs at a time. in_spans: read a known part, in turn."""
         self._changed = {}
         self.is_torn = False
         if in_spans:
@@ -383,11 +383,11 @@ class ShardQueue:
         self._news_polled = tuple(islice(self.news, NEWS_AT_ONCE))
         for ident in self._news_polled:
             del self.news[ident]
-        # Some time longer than its pause, so that the next pause is known to be longer.
+        # Somewhat longer than its pause, so that the next pause is known to be longer.
         forgotten_ns = now_ns - LOCKED_PAUSE_LAST_NS
         while self._locked and next(iter(self._locked.values())).until_ns <= forgotten_ns:
             self._locked.popitem(last=False)
-        # There the poll reads the two lanes apart at once: its usual single statement would be
+        # For these the poll reads the two lanes separately at once: its usual single statement would be
         # filled by rows that are due already.
         behind = (
             (key, priority)
@@ -406,13 +406,13 @@ class ShardQueue:
         )
 
     def poll_failed(self) -> None:
-        """Note that the running poll brings nothing; the poll that follows is a whole one, and reads the messages of the request as well."""
+        """Note that the running poll failed. The next one reads everything, including the messages of this request."""
         self._changed = None
         self.news = {**dict.fromkeys(self._news_polled), **self.news}
         self._news_polled = ()
 
     def poll_finished(self, result: poll.PollResult, now_ns: int) -> None:
-        """Replace what was known before the poll started, as far as it has read, by what it found."""
+        """Replace the state from before the poll by its result, as far as it has read."""
         changed, self._changed = self._changed or {}, None
         # Fresh and timed keys take turns. Whose turn it is must not start over with each poll,
         # or one lane would starve behind frequent polls.
@@ -434,7 +434,7 @@ class ShardQueue:
         for read in result.tiers:
             if read.key:
                 self._know_key(read, changed)
-        # What is named goes to its own lanes, whatever else was read.
+        # Named keys go to their own lanes, whatever else was read.
         for read in sorted(result.tiers, key=lambda read: not read.key):
             known = before.get(read.key, {}).get(read.priority)
             self._take_in(read, changed).fresh_first = known is None or known.fresh_first
@@ -445,7 +445,7 @@ class ShardQueue:
             if one.id not in self.news:
                 self._admit(self.by_its_key(one))
         for news in changed.values():
-            # Also one that had no room: as far as the poll knows, there was no such row.
+            # Includes news that had no room: as far as the poll knows, there was no such row.
             if news is not None and news.id not in self._keys:
                 self._admit(news)
         due = (
@@ -476,7 +476,7 @@ class ShardQueue:
     def _take_spans_in(
         self, spans: Sequence[poll.SpanRead], changed: Collection[bytes]
     ) -> None:
-        """Put what spans have found in place of what was known there."""
+        """Put the rows of spans in place of the keys known there."""
         for read in spans:
             seen = {key.id for key in read.keys}
             for key in read.keys:
@@ -496,7 +496,7 @@ class ShardQueue:
         self._walk.rests_after(sum(len(read.keys) for read in spans), self.span_keys)
 
     def _renewed(self, tiers: Iterable[poll.TierRead]) -> dict[bytes, MessageKey]:
-        """Return timers for leases that are longer than their rows say: those that are known, or were read."""
+        """Return timers for leases that end later than their rows show, and that are known or were read."""
         ends_ns = self.renewed_until() if self.renewed else {}
         found = {
             key.id: key._replace(time_next_ns=ends_ns[key.id])
@@ -522,7 +522,7 @@ class ShardQueue:
         )
 
     def _take_in(self, read: poll.TierRead, changed: Collection[bytes]) -> Tier:
-        """Add what was read of a priority, and note how far it is known."""
+        """Add the rows that were read of a priority, and note how far it is known."""
         tier = self._tier(read.key, read.priority)
         tier.fresh.narrow(
             0, poll.NOTHING_NS if read.fresh_more else FOREVER_NS, more=read.fresh_more
@@ -542,12 +542,12 @@ class ShardQueue:
         return list(keys)
 
     def _know_key(self, read: poll.TierRead, changed: dict[bytes, MessageKey | None]) -> None:
-        """Let messages that were known otherwise belong to the key that they were found under."""
+        """Move messages to the key under which they were found."""
         waiting = (changed, self.unwritten, self.following, self.set_aside)
         for one in (*read.fresh, *read.timed):
             ident, key = one.id, one.key
             if (known := self._keys.get(ident)) is not None and known.key != key:
-                # Put where it belongs, unless the poll has brought more of it than was known.
+                # Put it where it belongs, unless the poll has brought a later state.
                 self._forget(ident)
                 if any(ident in others for others in waiting):
                     self._admit(known._replace(key=key))
@@ -570,7 +570,7 @@ class ShardQueue:
                 self._admit(key._replace(time_next_ns=locked.until_ns))
 
     def next_named_ns(self, now_ns: int) -> int:
-        """Return when more is due of the keys that streams name."""
+        """Return when more messages are due of the keys that streams name."""
         lanes = (tier.timed for tier in self._tiers_of(self.named))
         moments = (
             lane.keys[due].time_next_ns
@@ -588,7 +588,7 @@ class ShardQueue:
             keys = frozenset(self._tiers) - self.named
         shared = self._tiers.get(b"", {}).values() if self._fair else ()
         if shared and len(self._left) <= self._left_full // 2:
-            # What was left out may be of any key, and what was read is divided among them.
+            # Rows that were left out may have any key, and the read ones are divided among the keys.
             if any(tier.fresh.more for tier in shared):
                 return 0
             moments += [
@@ -602,17 +602,17 @@ class ShardQueue:
             if tier.fresh.is_low():
                 return 0
             if tier.timed.is_low():
-                # With a floor, rows that are due already were left out. Otherwise what was left
-                # out is due after the horizon, and the poll is asked some time before.
+                # With a floor, rows that are already due were left out. Otherwise the rows that were left
+                # out are due after the horizon, and the poll comes some time before.
                 narrowed = tier.timed.floor_ns > 0
                 moments.append(0 if narrowed else tier.timed.horizon_ns - POLL_LEAD_NS)
         return min(moments, default=None)
 
-    # Inside
+    # Internals
 
     def _tiers_of(self, keys: frozenset[bytes] | None) -> Collection[Tier]:
         """Return the tiers of *keys*, or all."""
-        # No key is read apart, as mostly. It is asked 25 times for a message.
+        # The usual case: no key is read separately. Called 25 times per message.
         if keys is None and len(self._tiers) == 1:
             (only,) = self._tiers.values()
             return only.values()
@@ -660,7 +660,7 @@ class ShardQueue:
             self._evict(now_ns)
 
     def _evict(self, now_ns: int) -> None:
-        """Give up the key that will be needed last, and what lies beyond it."""
+        """Give up the key that will be needed last, and everything beyond it."""
         last: Lane | None = None
         for tier in self._tiers_of(None):
             if tier.timed.keys and (
@@ -668,7 +668,7 @@ class ShardQueue:
             ):
                 last = tier.timed
         if last is None or last.keys[-1].time_next_ns <= now_ns:
-            # All are due: the least urgent tier gives, from its longer lane.
+            # All are due: the least urgent tier gives one up, from its longer lane.
             _, tier = max(
                 (
                     each

@@ -1,4 +1,4 @@
-"""In which order polls read a long queue again, a part of its lanes at a time. Pure."""
+"""The order in which polls read a long queue again, a part of its lanes at a time. Pure."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.queue.poll import SpanRead
 
 
-# The parts of a tier, in the order in which they are read again, and the first of all.
+# The parts of a tier, in the order in which they are read again, and the very first.
 _PARTS: Final = (PollPart.NULL, PollPart.ZERO, PollPart.TIMED)
 _FIRST: Final = (-(2**63), 0, b"")
-# With more lanes they are read by more polls.
+# More lanes need more polls.
 SPANS_MAX: Final = 30
 
 
@@ -27,16 +27,16 @@ class SpanWalk:
     def __init__(self) -> None:
         # Priority, part of its lane, and a moment or the id before it.
         self._at: tuple[int, int, int | bytes] = _FIRST
-        # So many keys more than were wanted at each interval were read.
+        # How many more keys were read than wanted at each interval.
         self._read_ahead = 0
 
     def next(
         self, tiers: Mapping[int, Tier], span_keys: int, not_waiting: int
     ) -> tuple[KeySpan, ...]:
-        """Return the parts of lanes that come next, about *span_keys* keys.
+        """Return the next parts of lanes, about *span_keys* keys.
 
         tiers: by priority; at least one.
-        not_waiting: how many rows polls may find that do not stand in the lanes.
+        not_waiting: how many rows polls may find that are not in the lanes.
         """
         spans: list[KeySpan] = []
         room = span_keys - self._read_ahead
@@ -52,7 +52,7 @@ class SpanWalk:
                 if not tier.fresh.more:
                     after = begins if isinstance(begins, bytes) else b""
                     spans.append(KeySpan(priority, _PARTS[part], room, after=after))
-                    # The lane has both parts, one of which is empty mostly.
+                    # The lane has both parts, one of which is usually empty.
                     room -= len(tier.fresh) if _PARTS[part] is PollPart.ZERO else 0
                 if room <= 0:
                     break
@@ -71,7 +71,7 @@ class SpanWalk:
         return tuple(spans)
 
     def has_read(self, read: SpanRead, horizon_ns: int | None) -> None:
-        """Go on behind a span that was read. horizon_ns: up to which moment its lane is known, if that is of moments."""
+        """Move past a span that was read. horizon_ns: up to which moment its lane is known, for a lane of moments."""
         span, part = read.span, _PARTS.index(read.span.part)
         is_last = part + 1 == len(_PARTS)
         if horizon_ns is None and read.more:
@@ -84,5 +84,5 @@ class SpanWalk:
             )
 
     def rests_after(self, keys: int, span_keys: int) -> None:
-        """Let the next intervals read less where *keys*, which were read, are more than *span_keys*."""
+        """Make the next intervals read less if *keys*, which were read, are more than *span_keys*."""
         self._read_ahead = max(0, self._read_ahead + keys - span_keys)

@@ -1,1 +1,1 @@
-"""The thin shell: finds the tables, runs their schedulers, purges, and carries out what is decided."""
+"""The thin shell: finds the tables, runs their schedulers, purges, and carries out decisions."""

@@ -1,6 +1,6 @@
-"""The definitions of one keyspace's tables: what is known of them, and how they are read.
+"""The known definitions of one keyspace's tables, and how they are read.
 
-They are read once for all who ask for the same before it begins, and one reading at a time.
+One reading runs at a time, and serves all callers that request the same before it begins.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ COMPARES_S: Final = 2.0
 
 @dataclass(slots=True)
 class KeyspaceTables:
-    """What is known of one keyspace's message tables, and what runs of them. Definitions are what the last reading found.
+    """One keyspace's message tables, and what runs them. Definitions are those of the last reading.
 
     by_name: the message tables, usable or not.
-    spelled: their names by these in lower case.
-    raw: what each was made of.
-    runners: what runs each that can be used.
+    spelled: their names, by the name in lower case.
+    raw: the definition of each.
+    runners: the runner of each usable one.
     placed: the other tables that the vschema spreads over shards.
     types: of the columns, in lower case, of these and of message tables.
     ending: the error that `DispatcherHere.end_streams` was given: no stream may begin any more.
@@ -72,7 +72,7 @@ class KeyspaceTables:
         return name if name in self.by_name else self.spelled.get(name.lower(), name)
 
     def runner(self, name: str) -> Runner | None:
-        """Return what runs a table; None if there is no such table, or it cannot be used."""
+        """Return the runner of a table; None if there is no such table, or it cannot be used."""
         return self.runners.get(self.name(name))
 
 
@@ -85,9 +85,9 @@ def placed_by(keyspace: Keyspace) -> frozenset[str]:
 
 
 class Definitions(NamedTuple):
-    """What a reading found of all tables, or of those with *names* alone.
+    """The result of reading all tables, or those with *names*.
 
-    hidden: of all in any case. What a lock hid in it is as it was before.
+    hidden: always of all tables. Parts that a lock hid are unchanged.
     """
 
     raw: tuple[RawTable, ...]
@@ -98,8 +98,8 @@ class Definitions(NamedTuple):
 class DefinitionReader:
     """Belongs to one event loop.
 
-    apply: puts into force what was read.
-    read_later: has all definitions read again in a while, as a lock hid some.
+    apply: applies the result of a reading.
+    read_later: has all definitions read again after a while, because a lock hid some.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class DefinitionReader:
         self._readings: set[asyncio.Task[None]] = set()
         self._lock = asyncio.Lock()
         self._is_failing = False
-        # The tables that shards alone have, or lack: as they were compared last, and as they were logged.
+        # The tables that only some shards have: as they were compared last, and as they were logged.
         self._differing: dict[ShardName, frozenset[str]] = {}
         self._logged: dict[ShardName, frozenset[str]] = {}
 
@@ -152,7 +152,7 @@ class DefinitionReader:
             reading = self._queued[names] = asyncio.create_task(self._read(names))
             self._readings.add(reading)
             reading.add_done_callback(self._readings.discard)
-        # Who waits is not cancelled with it, as a shield would have it.
+        # Cancelling a caller must not cancel the reading, as a shield would have it.
         await asyncio.wait([reading])
         if not reading.cancelled():
             reading.result()
@@ -172,11 +172,11 @@ class DefinitionReader:
                 await self._apply(self._tables, found)
 
     async def _ask(self, names: frozenset[str] | None) -> Definitions | None:
-        """Ask the shards in turn, until one answers."""
+        """Query the shards in turn, until one answers."""
         failure: Exception | None = None
         tables = self._tables
         keyspace = tables.keyspace.name
-        # One speaks for all: `streamfrom check` reports where the others differ.
+        # One shard stands for all: `streamfrom check` reports differences to the others.
         for shard in self._store.answering_first(keyspace, tables.shards):
             try:
                 read = names
@@ -187,7 +187,7 @@ class DefinitionReader:
                 placed, running = tables.placed, frozenset(tables.runners)
                 defined = partial(discover, names=read, placed=placed, running=running)
                 found = await self._store.ask(keyspace, shard, defined)
-                # What names no table may define a routine.
+                # A statement that names no table may define a routine.
                 hides = partial(read_hidden, names=read if names else None)
                 hidden = await self._store.ask(keyspace, shard, hides)
             except Exception as error:  # noqa: BLE001  (a reload must not end the proxy)
@@ -195,7 +195,7 @@ class DefinitionReader:
             else:
                 self._is_failing = False
                 if hidden.is_partial:
-                    # What a lock hides is not dropped.
+                    # A table that a lock hides is not dropped.
                     hidden = tables.hidden.with_tables((), hidden)
                     self._read_later()
                 elif names and read:

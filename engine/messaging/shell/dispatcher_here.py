@@ -1,6 +1,6 @@
-"""What this process dispatches: it runs the schedulers of all message tables, for its own streams and for those of other members.
+"""The dispatcher of this process: it runs the schedulers of all message tables, for its own streams and for those of other members.
 
-Where another process dispatches a shard, the schedulers know what the streams of this one hold, and send nothing.
+If another process dispatches a shard, the schedulers know which messages the streams of this one hold, and send nothing.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Most clients of streams are disconnected at once when these end.
+# Most clients of streams are disconnected at once when their streams end.
 LEAVING_S: Final = 0.2
 LEAVING_LOOK_S: Final = 0.01
 
 
 class DispatcherHere(Dispatcher):
-    """`Dispatcher`, of all tables of all keyspaces. Belongs to one event loop.
+    """The `Dispatcher` of all tables of all keyspaces. Belongs to one event loop.
 
-    keyspaces: what the registry has found, by name; what runs of it is kept there.
-    draw: as of `Runner`.
-    may_send: whether this process dispatches a shard of a keyspace at this moment. It is asked for what a
-        claim won, and calls `deposed` before it answers that it may not.
+    keyspaces: the registry's tables, by keyspace; their runners are kept there.
+    draw: as in `Runner`.
+    may_send: returns whether this process dispatches a shard of a keyspace at this moment. It is called for the rows of a
+        claim, and calls `deposed` before it returns False.
     has_written: is given the keyspace, table and shard of each write to a table that no session has made.
     """
 
@@ -76,7 +76,7 @@ class DispatcherHere(Dispatcher):
         self._attached: dict[int, Runner] = {}
         self._unseen = UnseenWrites()
 
-    # What runs
+    # Runners
 
     def begin(self, table: MessageTable) -> None:
         """Run *table* from now on."""
@@ -96,27 +96,27 @@ class DispatcherHere(Dispatcher):
         )
         for (keyspace, shard), reason in self._withheld.items():
             if keyspace == table.keyspace:
-                # First of all, or the new scheduler would believe for a moment that it
+                # First of all, or the new scheduler would assume for a moment that it
                 # dispatches every shard.
                 runner.post(events.Deposed(shard, reason))
         tables.runners[table.name] = runner
 
     def reconfigure(self, table: MessageTable) -> None:
-        """Follow a changed definition; streams go on."""
+        """Apply a changed definition; streams continue."""
         self._keyspaces[table.keyspace].runners[table.name].reconfigure(table)
 
     def end(self, keyspace: str, name: str, error: StreamfromError) -> Awaitable[None]:
-        """Run a table no more; return what ends its streams with *error* and returns when nothing runs."""
+        """Stop running a table; return an awaitable that ends its streams with *error* and returns when nothing runs."""
         return self._keyspaces[keyspace].runners.pop(name).stop(error)
 
     def set_grace(self, grace_ns: int) -> None:
-        """Let streams survive a failing shard for so long from now on."""
+        """Set how long streams survive a failing shard from now on."""
         self._grace_ns = grace_ns
         for runner in self.runners:
             runner.state.set_grace(grace_ns)
 
     def try_again(self, keyspace: str) -> None:
-        """Try the rows again that servers refused: a statement has changed definitions."""
+        """Try the rows again that servers refused, because a statement has changed definitions."""
         for runner in self._runners(keyspace):
             if any(shard.set_aside for shard in runner.state.shards):
                 runner.post(events.TryAgain())
@@ -128,45 +128,45 @@ class DispatcherHere(Dispatcher):
             self._broadcast(name, events.TableEnded(error))
 
     async def stop(self, error: StreamfromError) -> None:
-        """Run nothing more, once `end_streams` was called."""
+        """Stop everything, after `end_streams`."""
         self._unseen.stop()
         await asyncio.gather(*(self.stop_keyspace(name, error) for name in self._keyspaces))
 
     async def stop_keyspace(self, keyspace: str, error: StreamfromError) -> None:
-        """Run nothing more of a keyspace, once `end_streams` was called."""
+        """Stop everything of a keyspace, after `end_streams`."""
         names = list(self._keyspaces[keyspace].runners)
         await asyncio.gather(*(self.end(keyspace, name, error) for name in names))
 
     @property
     def runners(self) -> list[Runner]:
-        """What runs every table that can be used, to be looked at."""
+        """The runner of every usable table, for reading."""
         return [
             runner for tables in self._keyspaces.values() for runner in tables.runners.values()
         ]
 
     @property
     def schedulers(self) -> list[TableState]:
-        """What is scheduled of every table, to be looked at."""
+        """The scheduler of every table, for reading."""
         return [runner.state for runner in self.runners]
 
     def runner(self, keyspace: str, shard: ShardName, table: str) -> Runner | None:
-        """Return what runs a table of a shard; None where there is no such table, or it cannot be used.
+        """Return the runner of a table of a shard; None if there is no such table, or it cannot be used.
 
-        What another process asks of a shard or table that is unknown here is no fault.
+        Another process may ask for a shard or table that is unknown here: this is no fault.
         """
         tables = self._keyspaces.get(keyspace)
         return None if tables is None or shard not in tables.shards else tables.runner(table)
 
     def held(self) -> int:
-        """Return how many messages of all tables clients were sent from here that are neither acked nor due again."""
+        """Return how many messages that this process sent to clients are neither acked nor due again, in all tables."""
         return sum(runner.held() for runner in self.runners)
 
     async def hand_over(self, grace_s: float, keyspace: str | None = None) -> None:
-        """Let rows show what was sent from here before other processes dispatch, once `end_streams` has ended the streams.
+        """Write the state of sent messages into their rows before other processes dispatch, after `end_streams`.
 
         keyspace: None for all.
-        Clients whose connections do not end within LEAVING_S are taken to leave after *grace_s*: no process knows then what
-        they hold.
+        Clients whose connections do not end within LEAVING_S are assumed to leave after *grace_s*, because by then no process
+        knows which messages they hold.
         """
         runners = set(self.runners if keyspace is None else self._runners(keyspace))
 
@@ -185,7 +185,7 @@ class DispatcherHere(Dispatcher):
             runner.left(number, round(grace_s * 10**9))
         await asyncio.gather(*(runner.released() for runner in runners))
 
-    # Which shards it dispatches
+    # Elections
 
     def dispatches(self, keyspace: str, shard: ShardName) -> bool:
         """Return whether no other process dispatches a shard, as far as this one knows."""
@@ -197,7 +197,7 @@ class DispatcherHere(Dispatcher):
         return any(self.dispatches(keyspace, shard) for shard in shards)
 
     def elected(self, keyspace: str, shard: ShardName) -> None:
-        """Dispatch the message tables of a shard from now on; a process without a fleet does so by itself."""
+        """Dispatch the message tables of a shard from now on; a process without a fleet always does."""
         self._withheld.pop((keyspace, shard), None)
         self._broadcast(keyspace, events.Elected(shard))
 
@@ -221,7 +221,7 @@ class DispatcherHere(Dispatcher):
         self._broadcast(keyspace, events.Deposed(shard, reason))
 
     def shard_checked(self, keyspace: str, shard: ShardName, trouble: str | None) -> None:
-        """Note that a shard can be reached, or by its *trouble* cannot: from then on its streams live on their grace."""
+        """Note that a shard can be reached, or cannot because of *trouble*: from then on its streams live on their grace period."""
         self._broadcast(keyspace, events.ShardChecked(shard, trouble))
 
     async def drain(self, keyspace: str, shard: ShardName) -> None:
@@ -233,7 +233,7 @@ class DispatcherHere(Dispatcher):
             runner.post(event)
 
     def _runners(self, keyspace: str) -> list[Runner]:
-        """Return what runs the tables of a keyspace; of one that has gone meanwhile there are none."""
+        """Return the runners of a keyspace; none if it has gone meanwhile."""
         tables = self._keyspaces.get(keyspace)
         return [] if tables is None else list(tables.runners.values())
 
@@ -257,11 +257,11 @@ class DispatcherHere(Dispatcher):
         share: int | None = None,
         hearer: Callable[[events.StreamReport], None] | None = None,
     ) -> MessageTable:
-        """Let *receiver* have what this process dispatches of a table, as `Dispatcher.attach`.
+        """Start sending the messages of a table that this process dispatches to *receiver*, as `Dispatcher.attach`.
 
-        held: what former dispatchers sent to it, by shard.
-        share: as of `events.ShareGiven`; None for its whole prefetch.
-        hearer: as of `Runner.attach`.
+        held: the messages that former dispatchers sent to it, by shard.
+        share: as in `events.ShareGiven`; None for its whole prefetch.
+        hearer: as in `Runner.attach`.
         """
         tables = self._keyspaces.get(keyspace)
         if tables is not None and tables.ending is not None:
@@ -282,23 +282,23 @@ class DispatcherHere(Dispatcher):
         self.post(events.ReceiverReady(receiver.id))
 
     def wait_over(self, receiver: Receiver) -> None:
-        """Let *receiver*, a stream with an end, wait for its first message no longer."""
+        """Stop *receiver*, a stream with an end, waiting for its first message."""
         self.post(events.WaitOver(receiver.id))
 
     def held_by(self, receiver: Receiver) -> Mapping[ShardName, tuple[bytes, ...]]:
-        """Return which messages of which shards *receiver* holds, as far as this process has sent them or taken them over."""
+        """Return the messages that *receiver* holds, by shard, as far as this process has sent them or taken them over."""
         runner = self._attached.get(receiver.id)
         return {} if runner is None else runner.held_by(receiver)
 
     def take_over(
         self, receiver: Receiver, held: Mapping[ShardName, tuple[bytes, ...]]
     ) -> None:
-        """Let *receiver* hold what former dispatchers sent to it, as far as rows show it."""
+        """Assign messages of former dispatchers to *receiver*, as far as rows show them."""
         for shard, ids in held.items():
             self.post(events.TakenOver(receiver.id, shard, ids))
 
     def post(self, event: events.PartEvent | events.ReceiverReady | events.TakenOver) -> None:
-        """Take in what has happened to a receiver; one that is not attached is fine."""
+        """Process an event of a receiver; one that is not attached is fine."""
         if runner := self._attached.get(event.receiver):
             runner.post(event)
 
@@ -308,7 +308,7 @@ class DispatcherHere(Dispatcher):
             runner.detach(receiver, [row for row in unsent if isinstance(row, ClaimedRow)])
 
     def forget(self, receiver: Receiver, *, has_left: bool) -> None:
-        """Let a detached *receiver* go, as `Dispatcher.forget`."""
+        """Forget a detached *receiver*, as `Dispatcher.forget`."""
         runner = self._attached.pop(receiver.id, None)
         if runner is not None and has_left:
             runner.left(receiver.id)
@@ -316,7 +316,7 @@ class DispatcherHere(Dispatcher):
     # Messages
 
     def happened(self, keyspace: str, table: str, event: events.TableEvent) -> None:
-        """Take in what a commit did, as `Dispatcher.happened`."""
+        """Process the effect of a commit, as `Dispatcher.happened`."""
         if table == ANY_TABLE:
             tables = self._keyspaces.get(keyspace)
             if tables is not None and event.shard in tables.shards:
@@ -335,7 +335,7 @@ class DispatcherHere(Dispatcher):
         """Take an ack that is written within some milliseconds; return how many messages it acknowledges.
 
         ids: their literals.
-        None if it has to be sent as it is: of one of *ids* this process does not know that it is in flight, it writes
+        None if the statement must be sent instead: this process does not know that each of *ids* is in flight, it writes
         no ack early, or it knows no such table or shard.
         """
         runner = self.runner(keyspace, shard, table)
@@ -344,7 +344,7 @@ class DispatcherHere(Dispatcher):
         return runner.ack_early(shard, ids, acked_ns)
 
     def awaits_acks(self, keyspace: str, shard: ShardName, table: str) -> bool:
-        """Return whether early acks may have been taken, by whichever process, that the rows of a table do not show."""
+        """Return whether any process may have taken early acks that the rows of a table do not show."""
         runner = self.runner(keyspace, shard, table)
         if runner is None:
             return False
@@ -355,7 +355,7 @@ class DispatcherHere(Dispatcher):
     def find_rounded(
         self, keyspace: str, table: str, given: Iterable[int]
     ) -> tuple[int, str] | None:
-        """Return one of *given* of which a driver made a double, and the id of the message in flight here, as `find_rounded`."""
+        """Return one of *given* that a driver rounded to a double, and the id of the message in flight here, as `find_rounded`."""
         tables = self._keyspaces.get(keyspace)
         runner = tables.runner(table) if tables else None
         if runner is None:
@@ -366,7 +366,7 @@ class DispatcherHere(Dispatcher):
     def leases_of(
         self, keyspace: str, shard: ShardName, table: str
     ) -> tuple[Leases, Mapping[int, int]] | None:
-        """Return what streams hold of a shard, and the connection of each receiver; None where another process dispatches it."""
+        """Return the leases of a shard, and the connection of each receiver; None if another process dispatches it."""
         runner = self.runner(keyspace, shard, table)
         if runner is None or not self.dispatches(keyspace, shard):
             return None
@@ -375,6 +375,6 @@ class DispatcherHere(Dispatcher):
     async def show_leases(
         self, keyspace: str, shard: ShardName, table: str, ids: tuple[bytes, ...] | None
     ) -> None:
-        """Let rows show leases and early acks, as `Dispatcher.show_leases`."""
+        """Write leases and early acks, as `Dispatcher.show_leases`."""
         if runner := self.runner(keyspace, shard, table):
             await runner.show_leases(shard, ids)

@@ -1,12 +1,12 @@
 """Deletes acked messages once they are older than vt_purge_after.
 
-Runs with and without streams, every INTERVAL_S, on each shard by itself: batches of
-`PURGE_ROWS_MAX` rows, each its own short transaction, until a batch is short. Where a queue is partitioned by time,
-its partitions are made ahead and dropped, and what is deleted row by row is only what they leave behind.
+Runs with and without streams, every INTERVAL_S, on each shard separately: batches of
+`PURGE_ROWS_MAX` rows, each its own short transaction, until a batch is short. If a queue is partitioned by time,
+its partitions are made ahead and dropped, and only the rows they leave behind are deleted one by one.
 
-What a client's transaction holds up is tried again after 1 s, and after twice that from try to try, up to 60 s. A try
-holds up others by its patience at most: 0.1 s, and twice that from try to try, up to 0.4 s, for a server that is slow.
-The third try that fails is logged: transactions that last a second are not worth a line.
+A change that a client's transaction blocks is tried again after 1 s, doubling with each try, up to 60 s. A try
+blocks others for its patience at most: 0.1 s, doubling with each try, up to 0.4 s, for a slow server.
+The third failed try is logged: transactions that last a second are not worth a line.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
-# Of one purge of a shard. The next goes on behind them.
+# In one purge of a shard. The next one continues after them.
 REFUSED_MAX: Final = 1000
 
-# Between two purges, unless rows are to be gone sooner.
+# Between two purges, unless rows must go sooner.
 INTERVAL_S: Final = 30.0
 INTERVAL_MIN_S: Final = 1.0
 PATIENCE_FIRST_S: Final = 0.1
@@ -65,7 +65,7 @@ def _interval_s(properties: Properties) -> float:
 class Purger:
     """One task per shard of one table. Built inside a running loop and running at once.
 
-    may_purge: whether this process is the one that purges a shard at this moment.
+    may_purge: returns whether this process is the one that purges a shard at this moment.
     report_refused: is given the rows that a server does not delete.
     """
 
@@ -87,10 +87,10 @@ class Purger:
         self._tasks = [asyncio.create_task(self._run(shard)) for shard in shards]
 
     def reconfigure(self, table: MessageTable) -> None:
-        """Follow changed settings; a new interval begins now."""
+        """Apply changed settings; a new interval begins now."""
         self._table = table
         self._changed.set()
-        # A new one: those that waited for the old one each wake once.
+        # A new one, so that each waiter of the old one wakes once.
         self._changed = asyncio.Event()
 
     async def stop(self) -> None:
@@ -112,7 +112,7 @@ class Purger:
                 continue  # it ends once the definitions are read again
             except StreamfromError as error:
                 shard.counters.purge_failures += 1
-                # Once for each trouble, and not once for each interval: a shard may be away for
+                # Once per failure, not once per interval: a shard may be away for
                 # days.
                 if not failing:
                     reason = {"reason": str(error)}
@@ -127,7 +127,7 @@ class Purger:
                 failing = False
 
     async def _interval(self) -> None:
-        """Wait one interval; a changed one is waited for from the change on."""
+        """Wait one interval; if it changes, wait the new one from then on."""
         while True:
             changed = self._changed
             try:
@@ -158,7 +158,7 @@ class Purger:
         left_out = shard.set_aside.left_out(Tried.PURGE, self._clock.time_ns())
         refused: dict[bytes, Refused] = {}
         found = PURGE_ROWS_MAX
-        # In short transactions, so that no lock of the purge lasts. Less than a full one was
+        # In short transactions, so that no lock of the purge lasts. A batch that is not full was
         # the last.
         while found >= PURGE_ROWS_MAX and len(refused) < REFUSED_MAX:
             others = {*left_out, *refused}
@@ -183,14 +183,14 @@ class PartitionUpkeep:
         self._store = store
         self._shard = shard
         self._census: PartitionCensus | None = None
-        self._tries = 0  # that a transaction held up, without a break
+        self._tries = 0  # consecutive ones that a transaction blocked
         self._retry_ns = 0
         self.held_back = 0
-        # What the last look reported of each partition, but for counts, which change from purge to purge.
+        # The last report on each partition, without counts, which change from purge to purge.
         self._reported: dict[str, str] = {}
 
     async def look(self, table: MessageTable, now_ns: int) -> int:
-        """Look at the partitions; return before when rows must be acked to be deleted by themselves.
+        """Look at the partitions; return the time before which rows must be acked to be deleted one by one.
 
         Raises:
             StreamfromError: the server is in trouble, or a lock hides them.
@@ -204,9 +204,9 @@ class PartitionUpkeep:
         return self._census.partitions.rows_cutoff_ns(now_ns, purge_after_ns)
 
     async def run(self, table: MessageTable, now_ns: int, counters: Counters) -> None:
-        """Drop and make what is to be, by the last look.
+        """Drop and make partitions according to the last look.
 
-        counters: where the rows of dropped partitions are counted, as the optimizer estimates them.
+        counters: count the rows of dropped partitions, as the optimizer estimates them.
 
         Raises:
             StreamfromError: the server is in trouble, or refuses.

@@ -1,8 +1,8 @@
 """All message tables of all keyspaces: finds them, has them run, and is the engine's front door.
 
-Tables are looked up at start, after a DDL statement, and every *reload_interval_s*. A DDL statement has those
-tables read that it names, and those that have come or gone past the proxy. A table whose definition cannot be used is kept as the error that says
-why, and hurts nothing else. Changed settings reach the running scheduler, so that streams
+Tables are looked up at start, after a DDL statement, and every *reload_interval_s*. After a DDL statement only the
+tables that it names are read, and those that have come or gone past the proxy. A table whose definition cannot be used is kept as its
+error, and affects no other table. Changed settings reach the running scheduler, so that streams
 survive them; a table that went away ends its streams.
 """
 
@@ -50,11 +50,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# The time after which definitions that a lock hides are read again.
+# When definitions that a lock hides are read again.
 HIDDEN_S: Final = 1.0
-# What another member has changed is read at once, as its client may go on here, and again after so long at the earliest.
+# Changes by another member are read at once, because its client may continue here, but no more often than this.
 RELOAD_PACE_S: Final = 0.1
-# More messages are not named to the scheduler, which takes a microsecond for each and lets no other task run in between.
+# More messages are not passed to the scheduler by id, which takes a microsecond for each without letting another task run.
 NAMED_MAX: Final = 10_000
 
 
@@ -69,8 +69,8 @@ class Registry:
     tables_changed: each is given the keyspace whose message tables are others now.
     member: the number of this member of the fleet, which its ids of messages contain.
     message_ids: the ids for messages that have none.
-    generation: a number that changes with the table definitions; what a caller derives from `table`
-        is valid as long as the number stays.
+    generation: a number that changes with the table definitions; values derived from `table`
+        are valid as long as the number stays.
     """
 
     def __init__(
@@ -101,24 +101,24 @@ class Registry:
         self.streams: Dispatcher = self.here
         self.set_limits(reload_interval_s, stream_grace_s)
         self._reloader: asyncio.Task[None] | None = None
-        # Set when definitions are to be read again: another member has changed some, or a lock hid them.
+        # Set when definitions must be read again: another member has changed some, or a lock hid them.
         self._is_stale = asyncio.Event()
         self.generation = 0
 
     def set_limits(self, reload_interval_s: float, stream_grace_s: float) -> None:
-        """Replace what the constructor was given; the interval counts from the next reading on."""
+        """Replace the constructor's values; the interval counts from the next reading on."""
         self._reload_interval_s = reload_interval_s
         self.here.set_grace(round(stream_grace_s * 10**9))
 
     def add(self, keyspace: Keyspace) -> None:
-        """Have one more keyspace; `reload` finds its tables."""
+        """Add a keyspace; `reload` finds its tables."""
         tables = self._keyspaces[keyspace.name] = KeyspaceTables(keyspace)
         self._readers[keyspace.name] = DefinitionReader(
             tables, self._store, self._apply, self._reload_later
         )
 
     async def remove(self, keyspace: str, error: StreamfromError) -> None:
-        """Have a keyspace no more, once `here.end_streams` was called; nothing of it runs when this returns."""
+        """Remove a keyspace, after `here.end_streams`; nothing of it runs when this returns."""
         await self._readers.pop(keyspace).stop()
         await self.here.stop_keyspace(keyspace, error)
         del self._keyspaces[keyspace]
@@ -149,7 +149,7 @@ class Registry:
     async def reload(
         self, keyspace: str | None = None, names: Collection[str] | None = None
     ) -> None:
-        """Look at the definitions and put them into force; of an unknown keyspace there are none.
+        """Read the definitions and apply them; an unknown keyspace has none.
 
         keyspace: None for all.
         names: the tables that a statement has defined, perhaps none; None if any may have changed. Tables that have come or
@@ -163,12 +163,12 @@ class Registry:
                 self.here.try_again(name)
 
     async def definitions_changed(self, keyspace: str, names: Collection[str]) -> None:
-        """Read what a statement has defined, here and in the other processes. names: the tables among it."""
+        """Read the definitions that a statement has changed, here and in the other processes. names: the tables among them."""
         await self.reload(keyspace, names)
         await self.streams.definitions_changed(keyspace, names)
 
     def reload_soon(self) -> None:
-        """Read all definitions again, once for all who ask meanwhile; at once, but each RELOAD_PACE_S at most."""
+        """Read all definitions again, once for all callers meanwhile; at once, but no more often than RELOAD_PACE_S."""
         self._is_stale.set()
 
     def _reload_later(self) -> None:
@@ -187,7 +187,7 @@ class Registry:
             await asyncio.sleep(RELOAD_PACE_S)
 
     async def _apply(self, tables: KeyspaceTables, read: Definitions) -> None:
-        """Put into force what was read."""
+        """Apply the definitions that were read."""
         if tables.ending is not None:
             return
         keyspace, names, before = tables.keyspace.name, read.names, tables.by_name
@@ -204,8 +204,8 @@ class Registry:
             name, known = raw.name, tables.raw.get(raw.name)
             if raw.is_hidden:
                 self._reload_later()
-            # A lock hides a table and does not drop it: its streams go on by what was known. What a statement has changed
-            # may be more than these facts, such as a collation.
+            # A lock hides a table and does not drop it: its streams continue by the known definition. A statement may have
+            # changed more than these facts, for example a collation.
             if raw.is_hidden or (raw == known and names is None):
                 if known is not None:
                     found[name], raw_found[name] = before[name], known
@@ -222,7 +222,7 @@ class Registry:
             changed.append(name)
             if isinstance(table, MessageTable) and name not in tables.runners:
                 self.here.begin(table)
-            # Other work goes on while a thousand of them are loaded.
+            # Lets other work continue while a thousand of them are loaded.
             await asyncio.sleep(0)
         dropped = [name for name in tables.runners if name not in found]
         stopped = [self.here.end(keyspace, name, TableDropped(name)) for name in dropped]
@@ -247,7 +247,7 @@ class Registry:
                     stopped.append(self.here.end(keyspace, name, table))
             elif isinstance(known_table, MessageTable) and table != known_table:
                 self.streams.reconfigure(table)
-        # All at once, as each may wait for its claims (`runner.STOP_GRACE_S`).
+        # All at once, because each may wait for its claims (`runner.STOP_GRACE_S`).
         await asyncio.gather(*stopped)
 
     def vschema_changed(self, keyspace: Keyspace) -> None:
@@ -264,7 +264,7 @@ class Registry:
         return self._keyspaces[keyspace].types
 
     def tables(self, keyspace: str) -> Mapping[str, MessageTable | TableLoadError]:
-        """Return the message tables of *keyspace*, usable or not, by name; of an unknown keyspace there are none."""
+        """Return the message tables of *keyspace*, usable or not, by name; an unknown keyspace has none."""
         tables = self._keyspaces.get(keyspace)
         return {} if tables is None else tables.by_name
 
@@ -279,15 +279,15 @@ class Registry:
         return found[0] if len(found) == 1 else None
 
     def dispatcher(self, keyspace: str, shard: ShardName) -> Dispatcher:
-        """Return who dispatches a shard."""
+        """Return the dispatcher of a shard."""
         return self.here if self.here.dispatches(keyspace, shard) else self.streams
 
-    # What sessions have seen
+    # Effects of sessions' statements
 
     def committed(
         self, keyspace: str, shard: ShardName, table: str, effects: Iterable[Effect]
     ) -> None:
-        """Report what a commit on *shard* did to a table's messages. Call only after COMMIT."""
+        """Report the effects of a commit on *shard* on a table's messages. Call only after COMMIT."""
         if table == ANY_TABLE:
             self._wrote_unseen(keyspace, shard)
             return
@@ -306,7 +306,7 @@ class Registry:
             event = commit_event(shard, effect)
             if type(event) is events.Acked:
                 runner.post_soon(event)
-            # A twentieth of what an INSERT into a queue without streams costs.
+            # A twentieth of the cost of an INSERT into a queue without streams.
             elif (
                 type(event) is not events.Due
                 or state.hears_news
@@ -343,7 +343,7 @@ def commit_event(shard: ShardName, effect: Effect) -> events.TableEvent:
         ids = None
     if effect.kind in (EffectKind.ACK, EffectKind.REMOVE):
         if ids is None:
-            # Which ones is not known; a claim finds them gone, and so does a look at those in flight.
+            # The ids are unknown; a claim finds these messages gone, and so does a look at those in flight.
             return events.AckedUnnamed(shard)
         return events.Acked(shard, tuple(map(literal, ids)))
     if effect.keys and effect.ids is not None and len(effect.keys) == len(effect.ids):

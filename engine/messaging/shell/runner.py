@@ -1,9 +1,9 @@
-"""The thin shell of one table's scheduler: carries out what `engine.messaging.dispatch.table_state` decides.
+"""The thin shell of one table's scheduler: carries out the decisions of `engine.messaging.dispatch.table_state`.
 
 An event is handled in the caller's turn of the loop, so a commit reaches its claim without a
-detour through a queue or a task. Acks alone wait until the answers of their clients have left.
-Polls, claims and releases run as tasks; one timer per table wakes the state when something is
-due by itself.
+detour through a queue or a task. Only acks wait until the answers of their clients have left.
+Polls, claims and releases run as tasks; one timer per table wakes the state when work is
+due without an event.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ if TYPE_CHECKING:
 # The wall clock may be set forward, which the loop's clock does not notice: look again.
 SLEEP_MAX_S: Final = 5.0
 STOP_GRACE_S: Final = 2.0
-# For a server that writes acks slowly which were answered.
+# For a server that is slow to write acks that were answered.
 ACKS_GRACE_S: Final = 10.0
 ACKS_LOOK_S: Final = 0.01
-# A reschedule waits so long at most for a server that writes slowly.
+# A reschedule waits no longer than this for a server that writes slowly.
 SHOW_LEASES_S: Final = 2.0
-# How often who hands over looks whether the rows show all.
+# How often a handover checks whether the rows show everything.
 HAND_OVER_LOOK_S: Final = 0.01
 
 
 class Runner:
-    """Everything of one message table that needs a loop.
+    """The parts of one message table that need a loop.
 
     Built inside a running loop and running at once; `stop` returns when nothing runs any more.
 
     table: as it is scheduled now.
-    state: what is scheduled, to be looked at.
+    state: the scheduler, for reading.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Runner:
         has_written: Callable[[ShardName], None] = lambda _: None,
     ) -> None:
         self._may_send = may_send
-        # Is called when rows were acked or claimed, which triggers of the table may have seen.
+        # Called when rows were acked or claimed, because triggers of the table may have written elsewhere.
         self._has_written = has_written
         self.table = table
         self._log = TableLog(table)
@@ -83,7 +83,7 @@ class Runner:
         self._hearers: dict[int, Callable[[events.StreamReport], None]] = {}
         self._events: deque[events.Event] = deque()
         self._is_handling = False
-        self._freed: list[int] = []  # receivers whose sockets took what this event had for them
+        self._freed: list[int] = []  # receivers whose sockets took their rows of this event
         self._timer = WakeTimer(
             self._loop, clock.time_ns, partial(self.post, events.Tick()), SLEEP_MAX_S
         )
@@ -102,9 +102,9 @@ class Runner:
         share: int | None = None,
         hearer: Callable[[events.StreamReport], None] | None = None,
     ) -> None:
-        """Let *receiver* have messages from now on; no more than *share* at a time, unless that is None.
+        """Start sending messages to *receiver*; no more than *share* at a time, unless that is None.
 
-        hearer: is given these, and reports, where others may dispatch to it as well.
+        hearer: is given changes of the share, and reports, if others may dispatch to it as well.
         """
         self._receivers[receiver.id] = receiver
         if hearer is not None:
@@ -133,19 +133,19 @@ class Runner:
         return self._receivers.pop(receiver, None)
 
     def left(self, receiver: int, grace_ns: int = 0) -> None:
-        """Make what a detached receiver holds due again soon: its client's connection has ended, or will have in *grace_ns*."""
+        """Make the messages of a detached receiver due again soon: its client's connection has ended, or will in *grace_ns*."""
         if not self._is_stopped:
             self.post(events.Left(receiver, grace_ns))
 
     def held_by(self, receiver: Receiver) -> Mapping[ShardName, tuple[bytes, ...]]:
-        """Return which messages of which shards *receiver*, attached or not, holds."""
+        """Return the messages that *receiver*, attached or not, holds, by shard."""
         self.post(events.Tick())
         return self.state.held_by(receiver.id)
 
     async def released(self) -> None:
-        """Return when rows show what was sent from here, and what is due sooner as clients have left.
+        """Return when rows show which messages were sent from here, and which are due sooner because clients have left.
 
-        That is waited for no longer than SHOW_LEASES_S.
+        This waits no longer than SHOW_LEASES_S.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(SHOW_LEASES_S):
@@ -158,7 +158,7 @@ class Runner:
         return self.state.held
 
     def reconfigure(self, table: MessageTable) -> None:
-        """Follow a changed definition; streams go on."""
+        """Apply a changed definition; streams continue."""
         self.table = self._log.table = table
         self._purger.reconfigure(table)
         self.post(events.Reconfigured(table))
@@ -171,14 +171,14 @@ class Runner:
     def post_soon(self, event: events.Event) -> None:
         """Handle *event* in the next turn of the loop, or ahead of any event that is posted before then.
 
-        So the client that waits for an answer has it first, and begins with its next message: 15 % more acks a second
-        of one message each by 16 consumers, and of 100 messages by one on MySQL.
+        So the client that waits for an answer gets it first, and starts on its next message: 15 % more single acks a
+        second by 16 consumers, and of 100 messages by one on MySQL.
         """
         self._events.append(event)
         self._loop.call_soon(self._handle)
 
     def _handle(self) -> None:
-        # A receiver that is handed rows may answer by detaching: that waits its turn here.
+        # A receiver that is handed rows may answer by detaching: that event is handled here in turn.
         if self._is_handling or not self._events:
             return
         self._is_handling = True
@@ -187,7 +187,7 @@ class Runner:
                 for action in self.state.handle(self._events.popleft(), self._clock.time_ns()):
                     self._carry_out(action)
                 if self._freed:
-                    # They are served together, six of a claim in a drain. A message that came alone leaves nothing for them.
+                    # They are served together, six of a claim in a drain. A lone message leaves nothing for them.
                     if self.state.free(self._freed, self._clock.time_ns()):
                         self._events.append(events.ReceiverReady(self._freed[-1]))
                     self._freed.clear()
@@ -201,7 +201,7 @@ class Runner:
         self.post(events.TableEnded(error))
         deadline = self._loop.time() + STOP_GRACE_S
         acks_deadline = self._loop.time() + ACKS_GRACE_S
-        # A claim that ends now is followed by the release of what no consumer can be sent, and acks that were answered are
+        # A claim that ends now is followed by the release of rows that no consumer can be sent; and acks that were answered are
         # written as far as the server takes them.
         while self._tasks and (left_s := deadline - self._loop.time()) > 0:
             await asyncio.wait(self._tasks, timeout=left_s)
@@ -247,7 +247,7 @@ class Runner:
                 task.add_done_callback(self._tasks.pop)
 
     def _deliver(self, action: events.Deliver) -> None:
-        # Not there: it detached while earlier actions of this turn were carried out.
+        # Unknown: it detached while earlier actions of this turn were carried out.
         receiver = self._receivers.get(action.receiver)
         if hearer := self._hearers.get(action.receiver):
             hearer(action)
@@ -263,7 +263,7 @@ class Runner:
             self.post(events.Detached(action.receiver, action.rows))
 
     def give_up_reads(self, shard: ShardName) -> None:
-        """Read nothing more for a shard that is dispatched from here no more: its server may have fallen silent."""
+        """Stop reading for a shard that is no longer dispatched from here: its server may have fallen silent."""
         for task in self._at_work(shard, reads=True):
             task.add_done_callback(partial(self._given_up, self._tasks[task]))
             task.cancel()
@@ -273,7 +273,7 @@ class Runner:
             self.post(events.JobDone(job, None, "given up"))
 
     def _at_work(self, shard: ShardName, *, reads: bool = False) -> list[asyncio.Task[None]]:
-        """Return what writes to a shard, or what reads."""
+        """Return the tasks that write to a shard, or those that read."""
         return [
             task
             for task, job in self._tasks.items()
@@ -293,12 +293,12 @@ class Runner:
         return None if taken is None else len(taken)
 
     async def show_leases(self, shard: ShardName, ids: tuple[bytes, ...] | None) -> None:
-        """Let rows show that messages were sent or acked early, of *ids* or all, before a client changes them.
+        """Write that messages were sent or acked early, of *ids* or all, before a client changes their rows.
 
         It waits for no locked row, and no longer than SHOW_LEASES_S.
         """
         asked: set[bytes] = set()
-        # What is sent from now on came after the caller.
+        # Messages that are sent from now on came after the caller.
         state = self.state.shard(shard)
         left = state.unshown(ids)
         with suppress(TimeoutError):
@@ -308,7 +308,7 @@ class Runner:
                     if wanted:
                         asked.update(wanted)
                         self.post(events.LeasesWanted(shard, wanted))
-                    # Nothing is on its way, so what is left cannot be written now.
+                    # Nothing is being written, so the rest cannot be written now.
                     if not (writing := self._at_work(shard)):
                         return
                     await asyncio.wait(writing, return_when=asyncio.FIRST_COMPLETED)
@@ -342,5 +342,5 @@ class Runner:
             counters.parked += len(result.parked)
             counters.dead_lettered += len(result.dead)
             self._log.spent(shard, result)
-        # Where it may not, the state knows so before it learns what it won.
+        # If it may not, the state knows so before it learns which rows it won.
         self._may_send(shard)

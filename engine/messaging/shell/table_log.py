@@ -1,4 +1,4 @@
-"""The log lines of one message table: its shards that fail, its streams that stall, its messages that were given up."""
+"""The log lines of one message table: failing shards, stalled streams, messages that were given up."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
-# A line names so many ids.
+# The most ids in a line.
 IDS_LOGGED_MAX: Final = 10
-# Of so many rows of a shard that are set aside each has its line.
+# Up to this many rows of a shard that are set aside have a line each.
 SET_ASIDE_LOGGED_MAX: Final = 100
-# What a consumer needs that acknowledges n messages at once: `auto` gives it no more before its first ack.
+# The setting for a consumer that acknowledges n messages at once: `auto` gives it no more before its first ack.
 COLLECTS: Final = (
     "if it collects n messages before it acknowledges them, write STREAM /*vt+ PREFETCH=n */,"
     " or take them with STREAM … LIMIT n"
@@ -40,7 +40,7 @@ class TableLog:
 
     def __init__(self, table: MessageTable) -> None:
         self.table = table
-        self._failing: dict[ShardName, str] = {}  # what failed last
+        self._failing: dict[ShardName, str] = {}  # the last kind of failure
 
     def failed(self, what: str, shard: ShardName, error: Exception) -> None:
         """Log the first failure of a shard, and every fault of our own."""
@@ -55,7 +55,7 @@ class TableLog:
         self._failing[shard] = what
 
     def works(self, what: str, shard: ShardName) -> None:
-        """Log that what failed works again. While a lock keeps a write from a shard its reads work, which says nothing."""
+        """Log that a failing operation works again. While a lock blocks writes on a shard its reads still work, so these prove nothing."""
         if self._failing.get(shard) == what:
             del self._failing[shard]
             log.info("work on a queue continues", extra=self.table.named_on(shard))
@@ -87,7 +87,7 @@ class TableLog:
     def set_aside(
         self, shard: ShardName, found: Sequence[tuple[bytes, SetAsideRow]], count: int
     ) -> None:
-        """Log rows that the server does not write. count: how many are set aside by now."""
+        """Log rows that the server does not write. count: how many are set aside now."""
         for ident, row in found:
             if count > SET_ASIDE_LOGGED_MAX:
                 log.warning(
@@ -101,7 +101,7 @@ class TableLog:
             )
 
     def acks_lost(self, shard: ShardName, ids: Sequence[bytes]) -> None:
-        """Log acks that were answered and that are not written when the proxy stops."""
+        """Log answered acks that are still unwritten when the proxy stops."""
         log.warning("acks not written", extra=self._ids(shard, ids))
 
     def dead_members(

@@ -1,7 +1,7 @@
 """Polls after commits whose writes are not known.
 
-Such a commit may have written to every queue of its shard. Each that has streams is polled once, however many such commits
-there were meanwhile. All these polls together take SHARE of a core: what would take more comes later.
+Such a commit may have written to every queue of its shard. Each queue with streams is polled once, however many of these commits
+there were meanwhile. All these polls together take SHARE of a core; further ones wait.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Of a core, and how much of it may be used at once after a rest.
+# Of a core, and the burst that is allowed after a rest.
 SHARE: Final = 0.05
 SAVED_S: Final = 0.05
-# What a poll takes of a core, here and at the server, and for each key that it reads.
+# The time of a poll on a core, here and at the server, and for each key that it reads.
 POLL_S: Final = 0.0005
 KEY_S: Final = 0.000_005
 # A queue that is polled later than this is reported.
@@ -32,10 +32,10 @@ LATE_S: Final = 0.1
 
 
 class UnseenWrites:
-    """The queues that are to be polled, of all tables. Belongs to one event loop."""
+    """The queues to poll, of all tables. Belongs to one event loop."""
 
     def __init__(self) -> None:
-        # In the order in which they are polled, since when they wait.
+        # In the order in which they are polled: since when each waits.
         self._waiting: dict[tuple[Runner, ShardName], float] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._saved_s = SAVED_S
@@ -43,7 +43,7 @@ class UnseenWrites:
         self._has_reported = False
 
     def happened(self, shard: ShardName, runners: Iterable[Runner]) -> None:
-        """Have those of *runners* polled on *shard* that have streams there."""
+        """Poll those of *runners* on *shard* that have streams there."""
         now_s = asyncio.get_running_loop().time()
         for runner in runners:
             if runner.state.shard(shard).hears_news:

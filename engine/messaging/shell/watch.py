@@ -1,9 +1,9 @@
-"""The figures of all message tables, for SQL, JSON and Prometheus.
+"""The gauges of all message tables, for SQL, JSON and Prometheus.
 
-They are in memory but for the depth of tables that memory does not know whole: no client streams
-them, or they are longer than the cache. That, and the number of dead letters, is asked of each shard for all its tables
-together (`engine.messaging.upkeep.depths`), once a second at most, however many ask, and seldom enough that questions take
-a twentieth of the time.
+They are in memory, except the depth of tables that are not whole in memory, because no client streams
+them or they are longer than the cache. This depth, and the number of dead letters, is queried on each shard for all its tables
+together (`engine.messaging.upkeep.depths`), once a second at most, however many clients want it, and seldom enough that the queries
+take a twentieth of the time.
 """
 
 from __future__ import annotations
@@ -29,35 +29,35 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Depths are so old at most.
+# The age of depths, at most.
 FRESH_NS: Final = 10**9
-# And as old as so many times what the question took.
+# Or this many times the duration of the query, if that is longer.
 SELDOM: Final = 20
-# With 16 shards each: some 2 ms of the loop.
+# With 16 shards each: about 2 ms of the loop.
 TABLES_IN_A_TURN: Final = 8
 # A shard that does not answer leaves the depth of its tables unknown.
 PATIENCE_S: Final = 2.0
 
 
 class Watch:
-    """Reads figures. Belongs to one event loop, as the registry does."""
+    """Reads gauges. Belongs to one event loop, as the registry does."""
 
     def __init__(self, registry: Registry, store: Store, clock: Clock) -> None:
         self._registry = registry
         self._store = store
         self._clock = clock
-        # By keyspace and shard: when it was asked, for how long the answer is fresh, and what it says, by table.
+        # By keyspace and shard: when it was queried, how long the answer is fresh, and the answer, by table.
         self._depths: dict[tuple[str, ShardName], tuple[int, int, dict[str, Depth]]] = {}
         self._asking = asyncio.Lock()
 
     async def queues(self) -> list[figures.QueueFigures]:
-        """Return the figures of every table that can be used, in the order of their names."""
+        """Return the gauges of every usable table, in the order of their names."""
         async with self._asking:
             await self._ask()
         return await self.known_queues()
 
     async def known_queues(self) -> list[figures.QueueFigures]:
-        """Return the same without a question to a server: depths are those that memory knows, or that were read last."""
+        """Return the same without a query: depths are those in memory, or those that were read last."""
         now_ns = self._clock.time_ns()
         found = []
         for index, state in enumerate(self._registry.here.schedulers):
@@ -74,7 +74,7 @@ class Watch:
         return sorted(found, key=lambda queue: (queue.table.keyspace, queue.table.name))
 
     def set_aside(self) -> list[figures.SetAsideFigures]:
-        """Return the rows that servers refuse to write, as far as this process dispatches."""
+        """Return the rows that servers refuse to write, for shards that this process dispatches."""
         return [
             row
             for state in self._registry.here.schedulers
@@ -119,7 +119,7 @@ class Watch:
             async with asyncio.timeout(PATIENCE_S):
                 found = await self._store.ask(keyspace, shard, partial(depths, tables=tables))
         except (StreamfromError, TimeoutError) as error:
-            # The health checks report a shard that is away; here it is one figure less.
+            # The health checks report a shard that is away; here one gauge is missing.
             log.debug(
                 "depths not known",
                 extra={"keyspace": keyspace, "shard": shard, "reason": str(error)},

@@ -1,1 +1,1 @@
-"""How the engine asks a database: statements as conversations without I/O, and the rows that a server refuses to write."""
+"""The engine's access to a database: statements as conversations without I/O, and rows that a server refuses to write."""

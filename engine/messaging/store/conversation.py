@@ -1,4 +1,4 @@
-"""How the engine talks to a database without doing any I/O itself.
+"""Conversations with a database, without any I/O.
 
 A *conversation* is a generator that yields a `Query`, is sent its `Answer`, and returns a
 result. The holder of a connection carries it out::
@@ -40,7 +40,7 @@ class At:
 
 
 class ServerRefused(Exception):
-    """The server answered with an error; its code and words. Thrown into a conversation."""
+    """The server answered with an error; its code and message. Thrown into a conversation."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -55,10 +55,10 @@ class StoreQuery:
     values: how many leading columns of each row are decoded, the other columns stay raw; None decodes all there are.
     commits: a COMMIT follows in the same write. If the server refuses the statement, the COMMIT ends
         a transaction that has changed nothing.
-    is_apart: the statement belongs to no transaction: what `LockSession.transact` begins, begins behind it.
+    is_apart: the statement belongs to no transaction: the one that `LockSession.transact` begins starts after it.
     skips_locked: the statement reads definitions, and leaves out those that a DDL statement locks.
-    patience_s: after so many seconds without an answer the statement is killed (error 1317); None for never.
-    ahead: statements of the same transaction that are sent before this one in the same write, whatever the server answers to
+    patience_s: after this many seconds without an answer the statement is killed (error 1317); None for never.
+    ahead: statements of the same transaction that are sent before this one in the same write, whatever the server's answers to
         them. A refusal of any of them is raised after the last answer.
     """
 
@@ -80,9 +80,9 @@ Row: TypeAlias = tuple[tuple[bytes | None, ...], bytes]
 class StoreAnswer:
     """The server's answer: the rows of a query, or the number of affected rows.
 
-    has_skipped: a query that `skips_locked` has left something out.
+    has_skipped: a query that `skips_locked` has left out definitions.
     ahead: the answers to the statements that were sent before it in the same write.
-    types: the types of the columns that are not decoded, in a form of the store; b"" where it knows none.
+    types: the types of the columns that are not decoded, in a form of the store; b"" if it knows none.
     """
 
     rows: Sequence[Row] = ()

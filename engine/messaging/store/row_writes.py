@@ -1,7 +1,7 @@
 """Writes of many rows at once, of which the server may refuse some: the batch is halved until a bad row is alone.
 
 The halves are written in one transaction. A server that refuses a statement undoes that statement, and keeps the
-transaction and its locks. So what a batch returns is exactly what its COMMIT writes.
+transaction and its locks. So the result of a batch is exactly what its COMMIT writes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NOT_OF_ROWS: Final = frozenset(
         # Privileges.
         *(1044, 1045, 1095, 1141, 1142, 1143, 1147, 1227, 1345, 1370, 1396, 1410, 1449, 1698),
         *(1820, 1862, 3118, 3955),
-        # A table, column, index, routine or variable is missing or another one than before, or the SQL is none.
+        # A table, column, index, routine or variable is missing or has changed, or the statement is not SQL.
         *(1046, 1049, 1051, 1052, 1054, 1056, 1060, 1061, 1064, 1066, 1072, 1091, 1096, 1103),
         *(1109, 1111, 1115, 1136, 1146, 1149, 1176, 1193, 1231, 1235, 1248, 1267, 1305, 1347),
         *(1356, 1412, 1415, 1418, 1419, 1422, 1424, 1503, 1505, 1615, 1735, 1812, 1813, 1814),
@@ -45,32 +45,32 @@ _NOT_OF_ROWS: Final = frozenset(
         3679,
     }
 )
-# From here to there are the codes of client libraries: the connection failed.
+# This range has the codes of client libraries: the connection failed.
 _OF_CLIENTS: Final = range(2000, 3000)
 
 
 def is_of_rows(code: int) -> bool:
-    """Return whether a server that refuses a statement with *code* may take it for other rows.
+    """Return whether a server that refuses a statement with *code* may accept it for other rows.
 
-    It refused a CHECK, a trigger, a foreign key, a value that does not fit. All other errors meet every statement alike, or
-    pass: then the batch is tried again as it is. The codes are those of MySQL and MariaDB, whose common ones agree. A
-    trigger may raise any code; one of these is taken for what the server means by it.
+    It refused a CHECK, a trigger, a foreign key, a value that does not fit. All other errors concern every statement alike, or
+    pass: then the batch is tried again unchanged. The codes are those of MySQL and MariaDB, whose common ones agree. A
+    trigger may raise any code; one of these is taken for the server's own.
     """
     return bool(code) and code not in _OF_CLIENTS and code not in _NOT_OF_ROWS
 
 
 T = TypeVar("T")
 U = TypeVar("U")
-OfT = TypeVar("OfT")  # what a conversation is made of
+OfT = TypeVar("OfT")  # the subject of a conversation
 
-# Of one batch. Each costs some ten statements, and the rest of the batch is locked meanwhile.
+# Of one batch. Each costs about ten statements, and the rest of the batch is locked meanwhile.
 REFUSED_MAX: Final = 20
 
 
 class Halves(Generic[T]):
-    """What is left to write of a batch, and which of its items stand alone and are refused.
+    """The part of a batch that is still to be written, and its items that stand alone and are refused.
 
-    refused: these, each with the server's words.
+    refused: these, each with the server's error.
     """
 
     def __init__(self, batch: Sequence[T]) -> None:
@@ -78,7 +78,7 @@ class Halves(Generic[T]):
         self._parts: list[Sequence[T]] = [batch] if batch else []
 
     def next(self) -> Sequence[T]:
-        """Return what to write next; nothing at the end, or once REFUSED_MAX are refused."""
+        """Return the next part to write; nothing at the end, or once REFUSED_MAX are refused."""
         if not self._parts or len(self.refused) >= REFUSED_MAX:
             return ()
         return self._parts.pop()
@@ -93,17 +93,17 @@ class Halves(Generic[T]):
 
     @property
     def left(self) -> list[T]:
-        """Return what was not tried by itself."""
+        """Return the items that were not tried individually."""
         return [item for part in self._parts for item in part]
 
 
 @dataclass(slots=True)
 class WrittenRows(Generic[T]):
-    """What became of a batch.
+    """The result of writing a batch.
 
-    done: what was written, in the order of the batch.
-    refused: what the server refuses, with its words.
-    left: what was not tried by itself, since so much was refused.
+    done: the written items, in the order of the batch.
+    refused: the refused items, with the server's errors.
+    left: the items that were not tried individually, because too many were refused.
     affected: how many rows the server counted.
     """
 
@@ -116,7 +116,7 @@ class WrittenRows(Generic[T]):
 def write(
     batch: Sequence[T], *statements: Callable[[Sequence[T]], bytes]
 ) -> Conversation[WrittenRows[T]]:
-    """Write *batch* in the transaction under way, as far as the server takes it.
+    """Write *batch* in the current transaction, as far as the server takes it.
 
     statements: return those for a part. Of several either all count or none, and the last one counts its rows.
     Raises ServerRefused for an error that is not about rows.
@@ -147,9 +147,9 @@ def write(
 def commit(
     batch: Sequence[T], statement: Callable[[Sequence[T]], bytes], *, is_careful: bool
 ) -> Conversation[WrittenRows[T]]:
-    """Write *batch*, perhaps nothing, and end the transaction.
+    """Write *batch*, perhaps empty, and end the transaction.
 
-    is_careful: as `carefully` says, or something has been written in the transaction before. Otherwise the COMMIT goes
+    is_careful: as in `carefully`, or the transaction has written something before. Otherwise the COMMIT goes
         in one write with the statement.
     """
     if is_careful or not batch:
@@ -166,7 +166,7 @@ def carefully(
     """Carry out a transaction; where the server refuses rows of it, carry it out again and leave them out.
 
     transaction: where `At.is_careful`, it must not rely on a COMMIT in the write of a statement that may be refused: such a
-        COMMIT frees the locks, so what is not written has to be locked and read again.
+        COMMIT frees the locks, so unwritten rows must be locked and read again.
     """
 
     @wraps(transaction)

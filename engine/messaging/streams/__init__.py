@@ -1,1 +1,1 @@
-"""What is known of one open stream: its window, the order and the progress of what it holds, what it lost."""
+"""One open stream: its window, the order and the progress of its messages, and the messages it lost."""

@@ -1,4 +1,4 @@
-"""The messages of one shard whose leases ended at a stream: for a second they go to other streams, as far as one has room. Pure."""
+"""Messages of one shard whose leases ended at a stream: for a second they go to other streams, as far as one has room. Pure."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ APART_NS: Final = 10**9
 
 
 class LostMessages:
-    """Which stream lost which message, and the messages that wait for another stream; these are in flight for the queue."""
+    """Which stream lost which message, and the messages that wait for another stream. The queue counts these as in flight."""
 
     def __init__(self) -> None:
-        # The stream, and until when others go before it.
+        # The stream, and until when others are served first.
         self._losers: dict[bytes, tuple[int, int]] = {}
         self._waiting: dict[bytes, MessageKey] = {}
 
     @property
     def waiting(self) -> Collection[bytes]:
-        """Return which messages wait for another stream."""
+        """Return the messages that wait for another stream."""
         return self._waiting.keys()
 
     def lost(self, ident: bytes, receiver: int, now_ns: int) -> None:
@@ -34,20 +34,20 @@ class LostMessages:
         self._losers[ident] = receiver, now_ns + APART_NS
 
     def clear(self) -> tuple[bytes, ...]:
-        """Forget all, and return what waited."""
+        """Forget everything; return the messages that waited."""
         waiting = tuple(self._waiting)
         self._losers.clear()
         self._waiting.clear()
         return waiting
 
     def next_ns(self) -> int:
-        """Return when the first message that waits may go to any stream."""
+        """Return when the first waiting message may go to any stream."""
         return min((self._losers[one][1] for one in self._waiting), default=FOREVER_NS)
 
     def keep_back(
         self, keys: list[MessageKey], receivers: Collection[AttachedReceiver]
     ) -> list[MessageKey]:
-        """Return which of *keys* a claim for *receivers* takes; what the only one of them has lost waits for another."""
+        """Return which of *keys* a claim for *receivers* takes. Messages that the only one of them has lost wait for another."""
         if not self._losers or len(receivers) > 1:
             return keys
         (receiver,) = receivers
@@ -56,7 +56,7 @@ class LostMessages:
         return [key for key in keys if key.id not in lost]
 
     def freed(self, ready: AbstractSet[int], now_ns: int) -> list[MessageKey]:
-        """Return what waited and may go now: another stream than the one that lost it is *ready*, or its second is over."""
+        """Return waiting messages that may go now: a stream that has not lost them is *ready*, or their second is over."""
         found = [
             key
             for key in self._waiting.values()
@@ -74,7 +74,7 @@ class LostMessages:
         receivers: Sequence[AttachedReceiver],
         batch_size: int,
     ) -> None:
-        """Move rows between *batches*, one for each of *receivers*, so that none is given what it lost if another can be."""
+        """Move rows between *batches*, one per receiver, so that no receiver gets a message it lost if another can take it."""
         if not self._losers:
             return
         for number, (receiver, batch) in enumerate(zip(receivers, batches, strict=True)):

@@ -1,21 +1,21 @@
-"""How many unacked messages a stream holds where its prefetch is `auto`: the window, which is found by trying. Pure.
+"""How many unacked messages a stream with prefetch `auto` holds: a window, whose size is found by trial. Pure.
 
-A consumer does not say whether it works on one message at a time or on eight, nor how long each takes. Only its acks show it.
+A consumer does not report whether it works on one message at a time or on eight, nor how long each takes. Only its acks show it.
 
-**The floor** is what the stream acked in the last half second, at most FLOOR_MAX. A consumer that is never given less has half
+**The floor** is the number of acks in the last half second, at most FLOOR_MAX. A consumer that never holds less has half
 a second of work, so a fast one never waits for the next message, and a slow one holds no more than it needs.
 
-**The base** is for work that takes longer than that. It starts at FIRST and is tried in both directions, in *rounds* of a window's acks,
-at least ROUND_MIN. Where the backlog is at least twice the windows of all streams together, a round is tried with twice the base, which
-stays if the rate of acks rises by a third. A round with half the base is tried as often; that stays unless the rate falls by a quarter. What fails
-is tried again after 2, 4, 8, … PAUSE_MAX rounds. A round in which the stream was given less than it had room for says nothing
-about its consumer, and begins again.
+**The base** is for work that takes longer. It starts at FIRST and is tried in both directions, in *rounds* of a window's acks,
+at least ROUND_MIN. If the backlog is at least twice the windows of all streams together, a round is tried with twice the base, which
+is kept if the rate of acks rises by a third. Equally often a round is tried with half the base, which is kept unless the rate falls
+by a quarter. A failed trial is repeated after 2, 4, 8, … PAUSE_MAX rounds. A round in which the stream was given less than it had
+room for shows nothing about its consumer, and starts again.
 
-**Several dispatchers** of one stream, on several members, have a window each for what they send (*is_part*). They start with 1, and the
-rates at which a trial is kept are others.
+**Several dispatchers** of one stream, on several members, have a window each for the messages they send (*is_part*). They start
+with 1, and keep a trial at other rates.
 
-**Another dispatcher** begins with as many messages as the stream takes along. If these prove to be what the floor allows, the base begins
-as if there had been none.
+**A new dispatcher** starts with the messages that the stream still holds. If the floor turns out to explain these, the base starts
+from FIRST.
 
 A stream that loses a lease without progress has a window of 1 until its next ack.
 """
@@ -28,7 +28,7 @@ from typing import Final, NamedTuple
 
 
 FIRST: Final = 2
-# Of the command-line clients: a person who watches sees messages come.
+# For command-line clients, so that a person who watches sees messages come.
 FIRST_WATCHED: Final = 100
 FLOOR_NS: Final = 500 * 10**6
 FLOOR_MAX: Final = 1000
@@ -36,28 +36,28 @@ ROUND_MIN: Final = 8
 PAUSE_FIRST: Final = 2
 PAUSE_MAX: Final = 64
 RATE_ROUNDS: Final = 8
-# The largest base: what a consumer with as many threads as any holds.
+# The largest base: as many messages as the consumer with the most threads works on.
 BASE_MAX: Final = 1 << 14
-# The floor is counted by so many parts of its time.
+# The floor is counted in this many parts of its time.
 _PARTS: Final = 8
 
 
 class KeptAt(NamedTuple):
-    """By which factor the rate of acks must change for a trial with twice the base, and with half of it, to be kept."""
+    """The change of the ack rate at which a trial with twice the base, and with half of it, is kept."""
 
     up: float
     down: float
 
 
 ALONE: Final = KeptAt(4 / 3, 3 / 4)
-# A larger part of what a worker holds has more of its acks, though it works no faster: 4/3 where two dispatchers send to it.
-# With as many threads as it holds messages it is 2.
+# A larger part of the messages that a worker holds gets more of its acks, though it works no faster: 4/3 if two dispatchers
+# send to it. With as many threads as it holds messages it is 2.
 OF_A_PART: Final = KeptAt(1.75, 0.57)
 
 
 @dataclass(slots=True)
 class _Trials:
-    """When one direction is tried again, in rounds."""
+    """When to try one direction again, in rounds."""
 
     pause: int = 0
     left: int = 0
@@ -72,8 +72,8 @@ class PrefetchWindow:
     """The window of one stream.
 
     size: how many messages the stream may hold.
-    is_part: other dispatchers send to the stream as well, each with a window of its own.
-    wants_backlog: a round is over, and `begin` must say whether a trial may follow.
+    is_part: other dispatchers send to the stream as well, each with its own window.
+    wants_backlog: a round is over, and `begin` must decide whether a trial may follow.
     """
 
     def __init__(
@@ -84,20 +84,20 @@ class PrefetchWindow:
         lease_delay_ns: int = 0,
         is_part: bool = False,
     ) -> None:
-        """Begin. lease_delay_ns: after how long a lease is written; the floor alone shall not make messages wait so long."""
+        """Begin. lease_delay_ns: how long after delivery a lease is written; the floor alone must not make messages wait so long."""
         self.is_part = is_part
         self._first = first
         self._base = self._base_first
         self._factor = 1.0  # of the base, in this round
         self._floor_ns = min(FLOOR_NS, lease_delay_ns // 2) or FLOOR_NS
         self._floor = 0
-        self._parts: deque[list[int]] = deque()  # which part of the time, and how many acks
+        self._parts: deque[list[int]] = deque()  # the part of the time, and its number of acks
         self._is_lost = False
-        self._taken_over = 0  # how many messages made the base, unless the floor explains them
+        self._taken_over = 0  # how many messages set the base, unless the floor explains them
         self._pause_up, self._pause_down = _Trials(), _Trials()
         self._up_is_next = True
         self._acks = 0
-        self._skip = 1  # a round begins with an ack, and ends with one
+        self._skip = 1  # a round begins and ends with an ack
         self._since_ns = now_ns
         self._rate: float | None = None  # of the last rounds without a trial
         self._rounds = 0
@@ -106,17 +106,17 @@ class PrefetchWindow:
         self._resize()
 
     def shared(self, *, is_part: bool) -> None:
-        """Note whether other dispatchers send to the stream as well; one that is alone from now on begins as if it had been."""
+        """Note whether other dispatchers send to the stream as well. A window that is now the only one starts afresh."""
         if self.is_part and not is_part:
             self._base = max(self._base, self._first)
         self.is_part = is_part
         self._resize()
 
     def took_over(self, held: int) -> None:
-        """Go on with the window that a former dispatcher found, and filled with the messages that are *held*."""
+        """Continue with the window that a former dispatcher found and filled with the *held* messages."""
         if held > self._base:
             self._base = self._taken_over = min(BASE_MAX, held)
-            self.starved()  # a round that was under way says nothing about this one
+            self.starved()  # a round under way shows nothing about this dispatcher
 
     def acked(self, count: int, now_ns: int) -> None:
         """Count *count* messages as acked, deleted or rescheduled."""
@@ -142,13 +142,13 @@ class PrefetchWindow:
         self._resize()
 
     def passed(self, now_ns: int) -> None:
-        """Let acks that are older than the floor's time count no more."""
+        """Drop acks that are older than the floor's time."""
         if self._parts:
             self._expire(now_ns * _PARTS // self._floor_ns)
             self._resize()
 
     def starved(self) -> None:
-        """Note that the stream was given less than it had room for: its rate of acks says nothing about its window."""
+        """Note that the stream was given less than it had room for, so its rate of acks shows nothing about its window."""
         self._rate, self._rounds, self._factor, self._skip = None, 0, 1.0, 1
         self.wants_backlog = False
         self._resize()
@@ -160,13 +160,13 @@ class PrefetchWindow:
         self._resize()
 
     def clock_set_back(self) -> None:
-        """Forget how many acks came when: by the new clock that was in the future."""
+        """Forget the times of acks: by the new clock they are in the future."""
         self._parts.clear()
         self._floor = 0
         self.starved()
 
     def begin(self, backlog: int, windows: int) -> None:
-        """Begin the next round, with a trial if its turn has come.
+        """Begin the next round, with a trial if it is time for one.
 
         backlog: how many messages are ready. windows: how many all streams of the queue may hold together.
         """
@@ -181,7 +181,7 @@ class PrefetchWindow:
             self._try(0.5)
 
     def _try(self, factor: float) -> None:
-        """Go on with another factor of the base; what is held by then says nothing about it."""
+        """Continue with another factor of the base. The messages held by then show nothing about it."""
         before = self.size
         self._factor = factor
         self._up_is_next = factor < 1
@@ -194,7 +194,7 @@ class PrefetchWindow:
         for trials in (self._pause_up, self._pause_down):
             trials.left -= 1
         if self._factor == 1.0 or self._rate is None:
-            # The mean of the last rounds with this base, the later ones more.
+            # The mean of the last rounds with this base, weighted towards the later ones.
             weight = 1 / min(self._rounds + 1, RATE_ROUNDS)
             self._rate = (
                 rate if self._rate is None else (1 - weight) * self._rate + weight * rate

@@ -1,14 +1,14 @@
-"""In which order a stream was sent the messages that it holds, and how far its consumer has come. Pure.
+"""The order in which a stream was sent the messages that it holds, and how far its consumer has come. Pure.
 
-``vt_ack_wait`` is the time that a consumer has for one message, not for all that it was sent. A consumer reads ahead, so
-the lease of what it has not reached follows its *progress*: an ack, a reschedule, a heartbeat or a deletion of a message that
+``vt_ack_wait`` is the time that a consumer has for one message, not for everything it was sent. A consumer reads ahead, so
+the leases of messages it has not reached follow its *progress*: an ack, a reschedule, a heartbeat or a deletion of a message that
 the stream holds.
 
-* A message is leased until its stream's last progress + its own wait, as long as nothing sent after it has made progress.
-* Then it is *overtaken*: it keeps the lease that it had, which later progress does not extend.
+* A message is leased until its stream's last progress + its own wait, as long as no message sent after it has made progress.
+* Then it is *overtaken*: it keeps its lease, and later progress does not extend it.
 
-Nothing is done for each message when a stream makes progress. What was sent together on one shard is a `Batch`; its leases
-are read as so much longer than they were (`Batch.lag_ns`), and are brought up to date together, once before the first of
+A stream's progress costs nothing per message. Messages that were sent together on one shard are a `Batch`; its leases
+are read as later than stored (`Batch.lag_ns`), and are brought up to date together, once, before the first of
 them would end. Over all shards a stream has one order and one progress.
 """
 
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import ShardName
 
 
-# Who holds what a former dispatcher has sent; no receiver has this number.
+# Stands for the unknown stream of a former dispatcher; no receiver has this number.
 NOBODY: Final = 0
 
 
 @dataclass(slots=True, eq=False)
 class Batch:
-    """Messages that one stream was sent together, of one shard, in the order of sending.
+    """Messages of one shard that one stream was sent together, in the order of sending.
 
-    row: which of the rows that the stream was sent from here was the first of them, counted from 0.
-    ends_ns: when the leases end by id, as rows show it or are about to; the progress since is not in them.
+    row: the position of the first of them among all rows that the stream was sent from here, counted from 0.
+    ends_ns: the ends of the leases by id, as rows show them or soon will, without later progress.
     base_ns: the progress that is in them.
-    overtaken_ns: the last progress that counts for them; None while it is their stream's.
-    look_ns: when the leases are looked at together; 0 while they are looked at one by one.
+    overtaken_ns: the last progress that counts for them; None while that is their stream's.
+    look_ns: when to look at the leases together; 0 while they are looked at one by one.
     """
 
     stream: StreamOrder
@@ -52,16 +52,16 @@ class Batch:
 
     @property
     def lag_ns(self) -> int:
-        """Return how much later the leases end than `ends_ns` says."""
+        """Return how much later than `ends_ns` the leases end."""
         progress_ns = self.overtaken_ns
         if progress_ns is None:
             progress_ns = self.stream.progress_ns
-        # However long a claim took, and whatever else the stream held: the wait is for a message that was delivered.
+        # However long a claim took, and whatever else the stream held: the wait starts when the message is delivered.
         progress_ns = max(progress_ns, self.sent_ns)
         return progress_ns - self.base_ns if progress_ns > self.base_ns else 0
 
     def clock_set_back(self, idents: Iterable[bytes], by_ns: int) -> None:
-        """Plan as much sooner what was planned by the clock before; the ends of *idents* are known."""
+        """Move times that were planned by the former clock; the ends of *idents* are known."""
         for ident in idents:
             self.ends_ns[ident] -= by_ns
         self.sent_ns -= by_ns
@@ -71,7 +71,7 @@ class Batch:
             self.overtaken_ns -= by_ns
 
     def passed(self, ident: bytes) -> Batch | None:
-        """Take out those that were sent before *ident*, and are overtaken by that; None if there are none."""
+        """Take out messages that were sent before *ident*, and are thereby overtaken; None if there are none."""
         ends_ns = self.ends_ns
         if self.overtaken_ns is not None or next(iter(ends_ns)) == ident:
             return None
@@ -88,7 +88,7 @@ class Batch:
         )
 
     def behind(self, ident: bytes) -> Batch | None:
-        """Take out those that were sent after *ident*; None if there are none."""
+        """Take out messages that were sent after *ident*; None if there are none."""
         idents = [*self.ends_ns]
         ends_ns = {one: self.ends_ns.pop(one) for one in idents[idents.index(ident) + 1 :]}
         if not ends_ns:
@@ -97,13 +97,13 @@ class Batch:
 
 
 class StreamOrder:
-    """What one stream holds, over all shards.
+    """The messages of one stream, over all shards.
 
-    batches: what it holds, in the order of sending.
+    batches: its batches, in the order of sending.
     unreached: those of them that are not overtaken.
     progress_ns: when it last made progress.
     expiring: batches that end soon unless the stream makes progress before.
-    is_over: nothing counts as progress: its connection has ended, and what it held is soon given to others.
+    is_over: nothing counts as progress, because its connection has ended and its messages soon go to others.
     """
 
     __slots__ = ("batches", "expiring", "is_over", "progress_ns", "receiver", "unreached")
@@ -117,9 +117,9 @@ class StreamOrder:
         self.unreached: OrderedDict[Batch, None] = OrderedDict()
 
     def put(self, alone: Batch, batch: Batch, behind: Batch | None, *, is_first: bool) -> None:
-        """Let a message that stands *alone* now be the one that is worked on, or stay where it was, in *batch*.
+        """Make a message that stands *alone* now the first in progress, or keep its place in *batch*.
 
-        behind: what was sent after it and stood in *batch*, too.
+        behind: the messages of *batch* that were sent after it.
         """
         unreached = self.unreached
         if alone.overtaken_ns is not None:
@@ -127,7 +127,7 @@ class StreamOrder:
         unreached[alone] = None
         if behind is not None:
             unreached[behind] = None
-        # Of what a former dispatcher sent the order is not known.
+        # The order in which a former dispatcher sent messages is not known.
         if batch.base_ns == FOREVER_NS:
             return
         if is_first:
@@ -160,13 +160,13 @@ class StreamOrder:
 
 
 class Streams:
-    """The order of all streams of one table that hold something, by receiver.
+    """The order of all streams of one table that hold messages, by receiver.
 
-    wait_ns: the wait of messages of which only the row is known, which a former dispatcher sent.
+    wait_ns: the wait of messages that a former dispatcher sent, which only their rows show.
     renewable: batches whose leases are to be brought up to date.
-    attached: the streams that are open.
+    attached: the open streams.
     reporting: others dispatch to some streams too, so progress is reported.
-    progressed: the rows in whose batches streams have made progress since it was reported last, by receiver.
+    progressed: the rows in whose batches streams have made progress since the last report, by receiver.
     """
 
     def __init__(self, wait_ns: int = 0) -> None:
@@ -183,7 +183,7 @@ class Streams:
             stream.progress_ns -= by_ns
 
     def get(self, receiver: int) -> StreamOrder | None:
-        """Return the order of what a stream holds; None if it holds nothing."""
+        """Return the order of a stream's messages; None if it holds none."""
         return self._orders.get(receiver)
 
     def sent(
@@ -199,7 +199,7 @@ class Streams:
         stream = self._orders.get(receiver)
         if stream is None:
             stream = self._orders[receiver] = StreamOrder(receiver)
-            if base_ns < FOREVER_NS:  # not what a former dispatcher sent, perhaps long ago
+            if base_ns < FOREVER_NS:  # not from a former dispatcher
                 stream.progressed(sent_ns)
         batch = Batch(stream, shard, ends_ns, sent_ns, base_ns, row=row)
         stream.unreached[batch] = None
@@ -208,10 +208,10 @@ class Streams:
     def alone(
         self, batch: Batch, ident: bytes, until_ns: int, now_ns: int, *, follows: bool
     ) -> Batch:
-        """Take a message out of *batch* into one of its own, and let its lease end at *until_ns*.
+        """Move a message from *batch* into a batch of its own, and make its lease end at *until_ns*.
 
         now_ns: this moment if the message itself makes progress.
-        follows: or later, by progress.
+        follows: later progress extends the lease.
         """
         stream = batch.stream
         is_known = batch.base_ns < FOREVER_NS
@@ -224,7 +224,7 @@ class Streams:
             stream,
             batch.shard,
             {ident: until_ns},
-            # When a former dispatcher sent it, only its row says.
+            # Only its row shows when a former dispatcher sent it.
             batch.sent_ns if is_known else min(batch.sent_ns, until_ns - wait_ns),
             until_ns - wait_ns if follows else FOREVER_NS,
             overtaken_ns,
@@ -234,7 +234,7 @@ class Streams:
     def reached(self, batches: Collection[Batch], now_ns: int, *, renews: bool = True) -> None:
         """Note progress in *batches*, all at the same moment.
 
-        renews: what would end soon is brought up to date at once.
+        renews: bring leases that would end soon up to date at once.
         """
         before_ns = [batch.stream.progress_ns for batch in batches]
         for batch, ns in zip(batches, before_ns, strict=True):
@@ -248,13 +248,13 @@ class Streams:
                 self.progressed[stream.receiver] = max(row, batch.row)
 
     def progressed_by(self, receiver: int, now_ns: int) -> None:
-        """Note progress with what a stream does not hold any more."""
+        """Note progress with messages that a stream no longer holds."""
         if (stream := self._orders.get(receiver)) is not None:
             stream.progressed(now_ns)
             self._expires_not(stream)
 
     def reached_elsewhere(self, receiver: int, rows: int, now_ns: int) -> None:
-        """Note progress with what another process sent to a stream, after the first *rows* from here."""
+        """Note progress with messages that another process sent to a stream, after the first *rows* from here."""
         if (stream := self._orders.get(receiver)) is not None:
             before_ns = stream.progress_ns
             stream.progressed(now_ns)

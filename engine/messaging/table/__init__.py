@@ -1,1 +1,1 @@
-"""What a message and a message table are: keys, ids, settings, definitions, waits, and what is counted of them."""
+"""Messages and message tables: keys, ids, settings, definitions, waits and counters."""

@@ -1,4 +1,4 @@
-"""How long a sent message waits before it is due again, if no ack comes, and when it has been sent often enough.
+"""How long a sent message waits before it is due again without an ack, and when it has been sent often enough.
 
 With ``e`` sends before this one::
 
@@ -9,8 +9,8 @@ Integers throughout, so no epoch is too large: the original shifts in 64 bits an
 to the minimum at epoch 54. A max_backoff below ack_wait does not shorten the first wait,
 because a consumer is promised ack_wait for its first try.
 
-``epoch`` counts the claims of a row, so it says how often the message was sent, whichever process
-sent it. A row whose ``epoch`` has reached ``vt_max_attempts`` is not claimed once more when its wait
+``epoch`` counts the claims of a row, so it shows how often the message was sent, by whichever
+process. A row whose ``epoch`` has reached ``vt_max_attempts`` is not claimed again when its wait
 is over: the claim *parks* it, which makes it due at `PARKED_NS`. No poll ever finds it due, and in ``poller_idx`` it
 is the last of its priority.
 """
@@ -58,10 +58,10 @@ def spread(waits: WaitRange, dice: int) -> int:
 
 
 # In the year 2255: after every wait that a claim can write (WAIT_MAX_NS from now), and seven
-# years before the end of a signed BIGINT. Its digits are to be recognized in a SELECT.
+# years before the end of a signed BIGINT. Its digits are easy to recognise in a SELECT.
 PARKED_NS: Final = 9 * 10**18
 
 
 def is_spent(properties: Properties, epoch: int) -> bool:
-    """Return whether a message that was sent *epoch* times is to be sent no more."""
+    """Return whether a message that was sent *epoch* times must not be sent again."""
     return 0 < properties.max_attempts <= epoch

@@ -1,7 +1,7 @@
-"""What has happened to the messages of a table, as numbers that only grow, from the start of the process on.
+"""Counters of a table's messages that only grow, from the start of the process on.
 
-A dispatcher counts what it sends, every proxy what is acknowledged through it, so over all members of a fleet they add up.
-Counted is by batch: what a drain of a hundred at a time pays for it is a few additions for each hundred.
+A dispatcher counts deliveries, every proxy the acks that it receives, so the counters of all members of a fleet add up.
+They count by batch: a drain of a hundred at a time pays a few additions per hundred.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ BOUNDS_S: Final = (
     *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0),
 )
 _BOUNDS_NS: Final = tuple(round(bound_s * 10**9) for bound_s in BOUNDS_S)
-# Of so many new messages that wait it is known since when; of more the oldest ones are left out.
+# How many new waiting messages have their commit time known; beyond that the oldest are left out.
 NEW_MAX: Final = 10_000
 
 
 class Histogram:
     """Times in fixed buckets.
 
-    counts: by bucket, each for itself; the last one is for what is longer than every bound.
+    counts: by bucket, not cumulative; the last one is for times above every bound.
     sum_ns: all times together.
     """
 
@@ -42,13 +42,13 @@ class Histogram:
         self.sum_ns = 0
 
     def observe(self, took_ns: int, count: int = 1) -> None:
-        """Count *count* times of *took_ns*; one below zero, of a clock that was set back, is 0."""
+        """Count *count* times of *took_ns*; a negative one, of a clock that was set back, is 0."""
         took_ns = max(took_ns, 0)
         self.counts[bisect_left(_BOUNDS_NS, took_ns)] += count
         self.sum_ns += took_ns * count
 
     def add(self, other: Histogram) -> None:
-        """Count in what *other* has."""
+        """Add the counts of *other*."""
         self.counts = list(map(add, self.counts, other.counts))
         self.sum_ns += other.sum_ns
 
@@ -60,8 +60,8 @@ class Histogram:
     def quantile_s(self, share: float) -> float | None:
         """Return the time that *share* of all stay below, in seconds; None without any.
 
-        Within a bucket it is interpolated, as Prometheus's `histogram_quantile` does, and what is longer than
-        every bound counts as the last bound.
+        It is interpolated within a bucket, as Prometheus's `histogram_quantile` does; times above
+        every bound count as the last bound.
         """
         rank = share * self.total
         below = 0
@@ -71,7 +71,7 @@ class Histogram:
                     return BOUNDS_S[-1]
                 low_s = BOUNDS_S[index - 1] if index else 0.0
                 part = (rank - below) / (upto - below) if upto > below else 1.0
-                # Or 4.97 ms would read 0.0049700000000000005.
+                # Otherwise 4.97 ms would read 0.0049700000000000005.
                 return round(low_s + (BOUNDS_S[index] - low_s) * part, 9)
             below = upto
         return None
@@ -79,19 +79,19 @@ class Histogram:
 
 @dataclass(slots=True)
 class Counters:
-    """What happened to the messages of a table on one shard, as far as this process saw it.
+    """The counters of a table's messages on one shard, as far as this process saw them.
 
-    delivered: messages written to a stream, each time that they were.
+    delivered: deliveries of messages to a stream.
     redelivered: of these, messages that had been sent before.
     acked: rows that UPDATEs acknowledged, as their answers counted them.
-    deleted: rows that DELETEs took away, which is an ack too while they wait.
+    deleted: rows that DELETEs removed; for a waiting message this is an ack too.
     returned: messages that were claimed, and whose stream left before they were sent.
-    parked: messages that were sent often enough, and were parked instead of sent once more.
+    parked: messages that were sent often enough, and were parked.
     dead_lettered: messages that were sent often enough, and became dead letters.
     purged: acked rows that were deleted as old enough.
     delivery_latency: the time from the moment a message was due until it was sent. A new one is due when
-        its commit is seen; what was written past the proxy, or before there was a stream, has no such moment.
-    ack_latency: the time from a sending to its ack by id.
+        its commit is seen; rows written past the proxy, or before there was a stream, have no such moment.
+    ack_latency: the time from a delivery to its ack by id.
     """
 
     delivered: int = 0
@@ -105,28 +105,28 @@ class Counters:
     purge_failures: int = 0
     delivery_latency: Histogram = field(default_factory=Histogram)
     ack_latency: Histogram = field(default_factory=Histogram)
-    # When the commit of messages that have always been ready was seen.
+    # When commits of messages that were due at once were seen.
     _new_ns: dict[bytes, int] = field(default_factory=dict)
 
     def has_new(self, keys: Iterable[MessageKey], now_ns: int) -> None:
-        """Note that messages were committed which are ready from now on."""
+        """Note committed messages that are ready from now on."""
         new = self._new_ns
         new.update(dict.fromkeys([key.id for key in keys if key.time_next_ns == 0], now_ns))
         if len(new) > NEW_MAX:
-            # Half of them at once: who looks for the first key of a dict walks over those that are gone.
+            # Half of them at once: finding the first key of a dict walks over the deleted ones.
             for ident in list(islice(new, len(new) - NEW_MAX // 2)):
                 del new[ident]
 
     def has_sent(self, rows: Sequence[ClaimedRow], now_ns: int) -> None:
         """Count rows that a stream is given."""
         self.delivered += len(rows)
-        # Of a time are those that were sent before, and those that were written for later.
+        # Only messages that were sent before, or scheduled for later, have a time.
         for row in [row for row in rows if row.time_next_ns]:
             self.delivery_latency.observe(now_ns - row.time_next_ns)
             if row.epoch:
                 self.redelivered += 1
         if new := self._new_ns:
-            # Who sends many at a time inserted many at a time: there are few moments.
+            # Messages that are sent together were often inserted together, so there are few moments.
             counts: dict[int, int] = {}
             for row in rows:
                 since_ns = new.pop(row.id, 0)
@@ -138,11 +138,11 @@ class Counters:
     def oldest_new_ns(
         self, waits: Callable[[bytes], bool], *, is_ordered: bool = False
     ) -> int | None:
-        """Return when the first new message was committed of those that still wait, if that is known.
+        """Return when the first of the new messages that still wait was committed, if that is known.
 
-        Those that wait no more, acked unsent or deleted, are forgotten on the way.
+        Messages that no longer wait, because they were acked unsent or deleted, are forgotten on the way.
 
-        is_ordered: others wait behind those of which *waits* knows, so that nothing can be forgotten.
+        is_ordered: others wait behind those that *waits* knows, so that nothing can be forgotten.
         """
         new = self._new_ns
         if is_ordered:
@@ -155,12 +155,12 @@ class Counters:
         return None
 
     def forget_new(self) -> None:
-        """Forget since when messages wait: there is no stream any more."""
+        """Forget since when messages wait, because there is no stream left."""
         self._new_ns.clear()
 
     @classmethod
     def total(cls, parts: Iterable[Counters]) -> Counters:
-        """Return what all *parts* have together."""
+        """Return the sum of *parts*."""
         found, counts = cls(), []
         for part in parts:
             counts.append(_counts_of(part))

@@ -1,4 +1,4 @@
-"""What a database defines, read as conversations: message tables, and by what a statement writes to tables that it does not name."""
+"""Reading definitions as conversations: message tables, and objects through which a statement writes to tables that it does not name."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.store.conversation import Conversation, StoreAnswer
 
 
-# An answer with the definitions of more tables would hold the loop up for longer than 5 ms.
+# An answer with the definitions of more tables would hold up the loop for more than 5 ms.
 TABLES_AT_ONCE: Final = 8
-# There is no such database or table, also in its engine, or none that the account may see.
+# There is no such database, table or engine, or the account may not see it.
 _GONE: Final = frozenset({1044, 1049, 1142, 1146, 1932})
 
 
@@ -31,13 +31,13 @@ def discover(
     placed: Collection[str] = (),
     running: Collection[str] = (),
 ) -> Conversation[tuple[RawTable, ...]]:
-    """Read the definitions of the tables of *database* that carry the mark, of those named *names* alone if they are given.
+    """Read the definitions of the tables of *database* that carry the mark, of those named *names* only if given.
 
     MariaDB opens a table to report it, and would wait until the client that locks its definition is done,
-    be it the client that waits for this. Such tables come as hidden ones.
+    even if that client waits for this. These tables are returned as hidden ones.
 
-    placed: the names of other tables, whose columns are asked for as well.
-    running: message tables that are not to be missed, of a server that may leave out locked ones without a word.
+    placed: the names of other tables whose columns are read as well.
+    running: message tables that must not be missed if a server silently leaves out locked ones.
     """
     schema = literal(database.encode())
     asked = names
@@ -54,7 +54,7 @@ def discover(
         has_skipped |= answer.has_skipped
         tables += _tables(answer, placed)
     if has_skipped:
-        # Locked between two parts of the answer: half of a definition is none.
+        # Locked between two parts of the answer: half a definition is useless.
         tables = [raw for raw in tables if raw.columns and raw.indexes]
         tables += yield from _hidden(schema, tables, names)
     missed = {*running} - {
@@ -76,9 +76,9 @@ def _is_mariadb() -> Conversation[bool]:
 def _look_again(
     database: str, names: Sequence[str], placed: Collection[str]
 ) -> Conversation[tuple[RawTable, ...]]:
-    """Read tables that information_schema did not show. On MariaDB it leaves out some that are locked without a warning.
+    """Read tables that information_schema did not show. MariaDB leaves out some locked tables without a warning.
 
-    A table that cannot be looked at, as it is locked or the server is short of time, comes as a hidden one.
+    A table that cannot be read, because it is locked or the server is too slow, is returned as a hidden one.
     """
     there, hidden = [], []
     for name in names:
@@ -136,7 +136,7 @@ def _tables(answer: StoreAnswer, placed: Collection[str]) -> Iterator[RawTable]:
     for table, name, non_unique, column, *_ in parts[b"index"]:
         # A functional index part has no column; its empty name fits none of ours.
         indexes[_text(table)][_text(name), non_unique == b"0"].append(_text(column))
-    # LIKE compares by the server's collation, in which case does not count.
+    # LIKE compares by the server's collation, which ignores case.
     marked = {
         _text(name): (_text(comment), _text(options))
         for name, comment, options, *_ in parts[b"table"]
@@ -157,9 +157,9 @@ def _tables(answer: StoreAnswer, placed: Collection[str]) -> Iterator[RawTable]:
 
 
 def _definitions(schema: bytes, names: Collection[str]) -> bytes:
-    """Return the question for the definitions of those of the tables *names* that carry the mark.
+    """Return the query for the definitions of those of the tables *names* that carry the mark.
 
-    A row of its answer: which part it belongs to, its place there, the table's name, and seven values.
+    A row of its answer: the part it belongs to, its place there, the table's name, and seven values.
     """
     known = b", ".join(literal(name.encode()) for name in names)
     return b" UNION ALL ".join(
@@ -181,7 +181,7 @@ def _definitions(schema: bytes, names: Collection[str]) -> bytes:
 def _hidden(
     schema: bytes, seen: Sequence[RawTable], asked: Collection[str] | None
 ) -> Conversation[tuple[RawTable, ...]]:
-    """Return the tables of *schema*, or those *asked* for, that are not among *seen*, of which a lock hides some."""
+    """Return the tables of *schema*, or those *asked* for, that are missing in *seen* because a lock hides them."""
     answer = yield StoreQuery(
         b"SELECT table_name FROM information_schema.tables WHERE table_schema = %b" % schema, 1
     )
@@ -199,19 +199,19 @@ def _text(value: bytes | None) -> str:
     return (value or b"").decode()
 
 
-# A line of SHOW GRANTS that concerns a whole database, perhaps by a pattern, or all.
+# A line of SHOW GRANTS for a whole database, perhaps by a pattern, or for all.
 _GRANT: Final = re.compile(r"(GRANT|REVOKE) (.+) ON (?:\*|`((?:[^`]|``)*)`)\.\* (?:TO|FROM) ")
 _SERVERS_OWN: Final = b"'sys', 'mysql', 'information_schema', 'performance_schema'"
 
 
 @dataclass(frozen=True, slots=True)
 class HiddenDefinitions:
-    """What was read of one database.
+    """The definitions of one database.
 
     schema: its name.
-    parts: the names of its views, and of tables with triggers or with foreign keys that cascade, each after what it has: "view",
-        "trigger" with the event, "key" with the table to which it refers. And "function" with the names of stored functions, and
-        packages of such, of the whole server.
+    parts: the names of its views, and of tables with triggers or with cascading foreign keys, each after its kind: "view",
+        "trigger" with the event, "key" with the table to which it refers. And "function" with the names of the stored functions and
+        packages with functions of the whole server.
     hides_triggers: the account cannot see triggers.
     is_partial: a lock hid some of it.
     """
@@ -224,7 +224,7 @@ class HiddenDefinitions:
     def with_tables(
         self, names: Collection[str], found: HiddenDefinitions
     ) -> HiddenDefinitions:
-        """Return what is known once the tables *names* were read again; *found* is of them alone."""
+        """Return the definitions after the tables *names* were read again; *found* has only these."""
         again = frozenset(map(str.lower, names))
         others = (
             one for one in self.parts if one[0] == "function" or one[1].lower() not in again
@@ -256,7 +256,7 @@ class HiddenDefinitions:
 def read_hidden(
     database: str, names: Collection[str] | None = None
 ) -> Conversation[HiddenDefinitions]:
-    """Read what *database* defines; of the tables *names* alone, and no functions, if they are given."""
+    """Read the definitions of *database*; if *names* is given, only of these tables, and no functions."""
     schema = literal(database.encode())
 
     def of(column: bytes) -> bytes:
@@ -291,7 +291,7 @@ def read_hidden(
 
 
 def sees_triggers(database: str) -> Conversation[bool]:
-    """Return whether the account sees all triggers of *database*, which on MySQL takes the privilege TRIGGER.
+    """Return whether the account sees all triggers of *database*, which requires the privilege TRIGGER on MySQL.
 
     MariaDB shows them to every account.
     """

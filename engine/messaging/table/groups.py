@@ -1,13 +1,13 @@
 """Groups: a message that is sent when all messages of a group are done, `vt_group` and `vt_after`.
 
-The column that `vt_group` names says to which group a message belongs, and the one that `vt_after` names after
-which group it comes. A message that comes after a group is its *continuation*, and not a member of that group, whatever its
-own group says. NULL and the empty string are no group.
+The column that `vt_group` names has the group of a message, and the one that `vt_after` names has the group after
+which it comes. A message that comes after a group is its *continuation*, and not a member of that group, whatever its
+own group is. NULL and the empty string are no group.
 
 A continuation is due like any message. The claim that would send it for the first time looks for members that
 are not acknowledged. While there is one, it writes no lease but makes the row *held*: due at `HELD_NS`, and
-otherwise as it was. Once the last member is acknowledged, deleted or purged, the row is due again: it *fires*
-(`engine.messaging.order.group_table`). `engine.messaging.order.group_watch` says when to look for that. No message is sent before a
+otherwise unchanged. Once the last member is acknowledged, deleted or purged, the row is due again: it *fires*
+(`engine.messaging.order.group_table`). `engine.messaging.order.group_watch` decides when to look for that. No message is sent before a
 claim has seen that its group is done, whichever process wrote or acknowledged the members.
 """
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.table.message import MessageKey, Refusals
 
 
-# In the year 2223: after every wait that a claim can write (WAIT_MAX_NS from now), and before what is parked
-# (`engine.messaging.table.backoff`). Its digits are to be recognized in a SELECT.
+# In the year 2223: after every wait that a claim can write (WAIT_MAX_NS from now), and before the time of parked rows
+# (`engine.messaging.table.backoff`). Its digits are easy to recognise in a SELECT.
 HELD_NS: Final = 8 * 10**18
-# What the queue itself reads and writes.
+# Columns that the queue itself reads and writes.
 _TAKEN: Final = frozenset({"id", "priority", "time_next", "epoch", "time_acked", "state"})
 
-# Where a walk over all held rows goes on: the priority, None for NULL, and the id behind which; None from its first on.
+# Where a walk over all held rows continues: the priority, None for NULL, and the id before it; None from its first on.
 Place = tuple[int | None, bytes | None]
 
 
 class FireRequest(NamedTuple):
-    """Which held messages may be ready: *ids*, or without them those of a walk over all, behind *place*.
+    """Held messages that may be ready: *ids*, or without them those of a walk over all, from *place* on.
 
-    left_out: the ids of rows that are not to be written.
+    left_out: the ids of rows that must not be written.
     """
 
     ids: tuple[bytes, ...] | None = None
@@ -45,13 +45,13 @@ class FireRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FireResult:
-    """What asking found.
+    """The result of looking for ready messages.
 
     fired: the keys of messages that are due from now on.
-    waiting: for each message that goes on waiting, by its id, a member of its group that is not done.
+    waiting: for each message that continues to wait, by its id, a member of its group that is not done.
     dead: the ids in *waiting* whose member is parked, each with the name of the group.
     locked: the ids of messages that are ready, and whose rows another transaction has locked.
-    place: where the walk goes on; None at its end.
+    place: where the walk continues; None at its end.
     refused: the rows of messages that are ready, and that the server does not write.
     """
 
@@ -88,7 +88,7 @@ def column_faults(groups: tuple[str, str] | None, columns: Mapping[str, bool]) -
 def placement_fault(
     groups: tuple[str, str] | None, placed_by: str | None, shards: int
 ) -> str | None:
-    """Return why members of a group and what comes after them are on several shards; None if they may be on one.
+    """Return why members of a group and its continuations are on several shards; None if they may be on one.
 
     placed_by: the column that places a row on its shard, in lower case; None if it is not known.
     """

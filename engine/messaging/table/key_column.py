@@ -1,4 +1,4 @@
-"""The column that messages of a kind share, ``vt_key``, and the indexes that find them. Pure."""
+"""The column with the message key, ``vt_key``, and the indexes that find messages by it. Pure."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 ORDER_INDEX: Final = "order_idx"
 KEY_INDEX: Final = "key_idx"
-# Of an index that is missing.
+# The effect of a missing index.
 CONSEQUENCES: Final = {
     ORDER_INDEX: "each claim reads all messages of a key",
     KEY_INDEX: "a poll for a key reads all messages that wait",
 }
-# Their values are not found by their text, or by no index that has them whole.
+# Their text does not find their values, or no index has them whole.
 _NO_KEYS: Final = frozenset(
     {"float", "double", "real", "json", "bit", "geometry", "point", "vector"}
     | {f"{size}{kind}" for size in ("tiny", "", "medium", "long") for kind in ("text", "blob")}
@@ -50,14 +50,14 @@ def fault(
 def index_columns(properties: Properties) -> dict[str, tuple[str, ...]]:
     """Return the indexes that the keys of a table need, their columns by their names.
 
-    One finds what goes next where messages wait for others of their key, the other what is due soonest of a key.
+    One finds the next message if messages wait for others of their key, the other a key's message that is due soonest.
     """
     key = () if properties.key is None else (properties.key.lower(),)
     found = {}
     if properties.in_order is not None:
         found[ORDER_INDEX] = (*key, "time_acked", "epoch", "priority", "time_next")
     if key and (properties.fair or properties.in_order is None):
-        # The time of the ack goes first, so that keys of which all is acked are passed by.
+        # The time of the ack goes first, to skip keys whose messages are all acked.
         found[KEY_INDEX] = ("time_acked", *key, "priority", "time_next")
     return found
 

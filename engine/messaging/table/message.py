@@ -1,4 +1,4 @@
-"""What travels of a message: its key, a claimed row, and the receiver that gets the row.
+"""The data of a message in transit: its key, a claimed row, and the receiver that gets the row.
 
 A message is known by its **key**: the id as the text of an SQL literal (``b"42"``,
 ``b"'a'"``), its priority and the moment it is due. Bodies appear only in `ClaimedRow`, as the
@@ -31,12 +31,12 @@ AUTO: Final = -1
 receiver_numbers: Final = count(1)
 
 
-# Both are tuples because they are made by the ten thousand: a frozen dataclass costs three
+# Both are tuples because ten thousands of them are made: a frozen dataclass costs three
 # times as much to create.
 class MessageKey(NamedTuple):
-    """What a queue holds of a message. A ``time_next`` of NULL is 0, which is always due.
+    """The entry of a message in a queue. A ``time_next`` of NULL is 0, which is always due.
 
-    key: the value of `vt_key`, where the message was read by it (`engine.messaging.queue.shard_queue`); b"" where that is not known.
+    key: the value of `vt_key`, if the message was read by it (`engine.messaging.queue.shard_queue`); b"" if it is not known.
     """
 
     id: bytes
@@ -52,8 +52,8 @@ class ClaimedRow(NamedTuple):
     time_next_ns: the value from before the claim.
     due_next_ns: when the lease ends, as the claim wrote it.
     payload: the text-protocol row of the receiver's columns, without a packet header.
-    is_written: False for a first delivery, whose lease is in memory alone.
-    types: what the server says of the payload's columns (`engine.messaging.store.conversation.StoreAnswer`).
+    is_written: False for a first delivery, whose lease exists only in memory.
+    types: the server's description of the payload's columns (`engine.messaging.store.conversation.StoreAnswer`).
     """
 
     id: bytes
@@ -67,7 +67,7 @@ class ClaimedRow(NamedTuple):
 
 
 class Tried(StrEnum):
-    """What was to be written to a row."""
+    """The kind of write to a row."""
 
     CLAIM = "claim"
     LEASE = "lease"
@@ -78,7 +78,7 @@ class Tried(StrEnum):
 
 
 class Refused(NamedTuple):
-    """Why a server does not write a row: what was to be written, and the server's words."""
+    """Why a server does not write a row: the kind of write, and the server's error."""
 
     tried: Tried
     error: str
@@ -89,7 +89,7 @@ _NONE_REFUSED: Final[Refusals] = MappingProxyType({})
 
 
 class KeyFound(NamedTuple):
-    """What the rows say of the messages of one key (`engine.messaging.order.key_order`).
+    """The state of the messages of one key in their rows (`engine.messaging.order.key_order`).
 
     started: those that were sent and are neither acked nor parked, in any order.
     heads: the first ones that were never sent and are due, in the order of the queue.
@@ -101,19 +101,19 @@ class KeyFound(NamedTuple):
 
 @record
 class ClaimResult:
-    """What a claim found.
+    """The result of a claim.
 
-    rows: what it won, in any order.
-    passed_over: when the other rows are due, by id, if they are there and unacked. One that is due
-        already is locked by a transaction that is under way.
+    rows: the rows it won, in any order.
+    passed_over: when the other rows are due, by id, if they exist and are unacked. A row that is due
+        already is locked by another transaction.
     parked: the ids of rows that were sent often enough, and are parked now; passed_over has them too.
     dead: the ids of rows that were sent often enough, and are dead letters now.
-    why_parked: why rows are parked that were to be dead letters.
+    why_parked: why rows are parked that should have become dead letters.
     held: the ids of rows that wait for members of a group; passed_over has them too.
-    asked_keys: the keys of the unacked ones among the messages asked for, where messages wait for others of their key; None for
+    asked_keys: the keys of the unacked ones among the requested messages, if messages wait for others of their key; None for
         those that wait for no other.
-    found: what the rows say of these keys, before the claim.
-    chosen: which messages it was to win of these keys, by id.
+    found: the state of these keys in the rows, before the claim.
+    chosen: the messages of these keys that it was to win, by id.
     refused: the rows that the server does not write.
     """
 
@@ -130,10 +130,10 @@ class ClaimResult:
 
 
 class LeaseWrite(NamedTuple):
-    """A lease that its row does not show: until when it is to show it.
+    """A lease that its row does not show: the end that it should show.
 
-    shown_ns: what the row may say now; it is left alone if it says anything else.
-    is_first: the message was never sent before, so its row may also show nothing of it, and the send is to be counted.
+    shown_ns: the ends that the row may show now; it is left alone if it shows another one.
+    is_first: the message was never sent before, so the row may also be untouched, and the delivery must be counted.
     """
 
     id: bytes
@@ -143,7 +143,7 @@ class LeaseWrite(NamedTuple):
 
 
 class LateWrites(NamedTuple):
-    """What writing leases or early acks found: the ids of locked rows, of the refused ones, and of those rescheduled meanwhile."""
+    """The result of writing leases or early acks: the ids of locked rows, of the refused ones, and of those rescheduled meanwhile."""
 
     locked: tuple[bytes, ...] = ()
     refused: Refusals = _NONE_REFUSED
@@ -151,14 +151,14 @@ class LateWrites(NamedTuple):
 
 
 class Shortenings(NamedTuple):
-    """What making leases shorter found: whose rows are due sooner now, and the refused ones."""
+    """The result of shortening leases: the rows that are due sooner now, and the refused ones."""
 
     ids: tuple[bytes, ...] = ()
     refused: Refusals = _NONE_REFUSED
 
 
 class Purged(NamedTuple):
-    """What a batch of the purge found: how many rows were old enough, how many of them are deleted, and the refused ones."""
+    """The result of one batch of the purge: how many rows were old enough, how many of them are deleted, and the refused ones."""
 
     found: int = 0
     deleted: int = 0
@@ -166,14 +166,14 @@ class Purged(NamedTuple):
 
 
 class PeerRow(NamedTuple):
-    """A row that another process of the fleet has claimed: what the client gets, and by which stream it came."""
+    """A row that another process of the fleet has claimed: the client's payload, and the stream by which it came."""
 
     payload: bytes
     stream: int
     types: bytes = b""
 
 
-# What goes to a receiver, whichever process has claimed it.
+# A row for a receiver, whichever process has claimed it.
 RowOfStream: TypeAlias = ClaimedRow | PeerRow
 
 
@@ -183,12 +183,12 @@ class Receiver(Protocol):
     id: a number that is unique in the process.
     shards: the shards that the stream covers; None for all.
     keys: the keys, as literals, whose messages the stream is given; None for all.
-    columns: what ``MessageTable.project`` returned.
+    columns: the result of ``MessageTable.project``.
     prefetch: the limit of this stream; 0 for no limit, AUTO for a window, None for that of the table.
     window_first: the first size of its window (`engine.messaging.streams.prefetch_window`).
-    connection_id: the connection id that the client has.
+    connection_id: the client's connection id.
 
-    All of these stay as they are while the receiver is attached.
+    All of these stay constant while the receiver is attached.
     """
 
     id: int

@@ -1,12 +1,12 @@
-"""The ids that the proxy gives to messages that have none: the time, and what keeps two of them apart.
+"""The ids that the proxy gives to messages without one: the time, and bits that keep two of them apart.
 
 An id is the time since 2026 in steps of 10 ms (37 bits until 2069), the number of the member that made it (6 bits), and a count of the
 ids that it made in that step (10 bits): 53 bits, which JavaScript, JSON and spreadsheets keep. So ids of one member ascend, those of two
-ascend with the time to 10 ms, and up to 1,024 of one statement follow one another, as drivers expect of generated keys.
+ascend with the time to 10 ms, and up to 1,024 of one statement are consecutive, as drivers expect of generated keys.
 
-A member that needs more ids than a step has takes those of the steps to come, up to `LEAD_STEPS`, and waits then. A process begins as far
-ahead, so it repeats no id of another one that had its number a moment ago. A clock that is set back repeats none either: the steps go on
-with a clock that cannot be set.
+A member that needs more ids than a step has uses the following steps, up to `LEAD_STEPS` ahead, and then waits. A process starts as far
+ahead, so it repeats no id of a process that had its number a moment ago. A clock that is set back repeats none either, because the steps
+then follow a clock that cannot be set.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class MessageIds:
         self._steady_ns = steady_ns
         self._member = member % MEMBERS_MAX << COUNT_BITS
         self._time_ns, self._steady_before_ns = 0, steady_ns()
-        # The last step that another one may have used, so nothing is left in it.
+        # The last step that a former process may have used, so nothing is left in it.
         self._step, self._count = self._present() + LEAD_STEPS, COUNTS
 
     def take(self, count: int) -> range:
-        """Return *count* ids that follow one another, 1,024 at most; none while `wait_ns` is above 0."""
+        """Return *count* consecutive ids, 1,024 at most; none while `wait_ns` is above 0."""
         assert count <= COUNTS
         present = self._present()
         if present > self._step:
@@ -67,7 +67,7 @@ class MessageIds:
         return range(first, first + count)
 
     def wait_ns(self) -> int:
-        """Return how long it takes until a step has room that is not taken, at most."""
+        """Return how long it takes, at most, until a step has room."""
         return max(0, self._step + 1 - LEAD_STEPS - self._present()) * STEP_NS
 
     def _present(self) -> int:
@@ -85,9 +85,9 @@ _END: Final = 2**64
 
 
 def find_rounded(given: Iterable[int], in_flight: Iterable[bytes]) -> tuple[int, str] | None:
-    """Return one of *given* of which a driver has made a double of the id of a message in flight, with that id; None without one.
+    """Return one of *given* that a driver has rounded to a double from the id of a message in flight, with that id; None without one.
 
-    given: the ids above 2^53 of an ack that matched no row. One that is in flight itself is right.
+    given: the ids above 2^53 of an ack that matched no row. An id that is itself in flight is right.
     """
     doubles = {
         float(ident): ident
@@ -107,5 +107,5 @@ def find_rounded(given: Iterable[int], in_flight: Iterable[bytes]) -> tuple[int,
 
 
 def _spellings(double: float) -> tuple[int, int]:
-    """Return a double as a number: all its digits, and as JavaScript spells it, by as few as distinguish it from other doubles."""
+    """Return a double as a number: all its digits, and JavaScript's spelling, the fewest that distinguish it from other doubles."""
     return int(double), int(Decimal(repr(double)))

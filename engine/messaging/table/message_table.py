@@ -1,6 +1,6 @@
 """A message table as the database describes it, checked once.
 
-`load` turns what information_schema says about one table into a `MessageTable`, or into the
+`load` turns the information_schema rows of one table into a `MessageTable`, or into the
 error that every statement on that table then gets. Two layouts are known: the current one
 (id, priority, epoch, time_next, time_acked, and any columns) and Vitess's first one
 (time_scheduled, id, time_next, epoch, time_created, time_acked, message), which has no
@@ -40,9 +40,9 @@ NUMBER_TYPES: Final = frozenset(
     | {"decimal", "float", "double", "year"}
 )
 _INTEGER = re.compile(r"'?(-?\d+)'?", re.ASCII)
-# What the engine counts in, or takes nanoseconds since 1970 from: none of these holds them.
+# The engine counts in its columns, or keeps nanoseconds since 1970 in them: these types hold neither.
 _TEMPORAL: Final = frozenset({"date", "datetime", "timestamp", "time", "year"})
-# A FLOAT is not equal to what the server shows of it, and a BIT is sent as bytes that no number equals.
+# A FLOAT does not equal its own text, and a BIT is sent as bytes that equal no number.
 _INEXACT: Final = frozenset({"float", "float4", "float8", "double", "real", "bit"})
 _SHORT: Final = frozenset({"tinyint", "smallint", "mediumint", "int"})
 _DECIMAL = re.compile(r"decimal\((\d+)(?:,(\d+))?\)")
@@ -54,7 +54,7 @@ class RawColumn:
     """A row of information_schema.columns. default is the text as the server shows it.
 
     column_type: the type in full, such as "decimal(20,0) unsigned".
-    collation: of a column of text; "" for others.
+    collation: of a text column; "" for others.
     """
 
     name: str
@@ -82,7 +82,7 @@ class RawIndex:
 
 @dataclass(frozen=True, slots=True)
 class RawTable:
-    """What information_schema says about a table whose comment has the mark.
+    """The information_schema rows of a table whose comment has the mark.
 
     is_hidden: a DDL statement locks the definition, so only the table's name is known.
     is_partitioned: in whatever way.
@@ -107,22 +107,22 @@ class MessageTable:
     default_time_next_ns: the default of time_next; None for NULL.
     id_index: the index that finds a row by its id, for a hint; None without one.
     poll_index: the first layout's index on time_next, for a hint; None without one.
-    key_column: the column that messages of a kind share; None without one.
+    key_column: the column with the message key; None without one.
     has_number_ids, has_number_keys: ids, keys are numbers, whose texts are SQL literals.
     key_type: the data type of its column, in lower case; "" without one.
-    order_index: the index that finds what goes first of a key, for a hint; None without one.
-    key_index: the index that finds what is due soonest of a key, for a hint; None without one.
+    order_index: the index that finds the first message of a key, for a hint; None without one.
+    key_index: the index that finds a key's message that is due soonest, for a hint; None without one.
     purge_index: the index on time_acked, for a hint; None without one.
     purge_by_schedule: the purge may use time_scheduled, the first layout's key.
     null_lane: an index finds rows with a NULL time_next.
     advice: sentences for `streamfrom check` and the log.
     visible: the columns of ``SELECT *``, which an INSERT without a column list fills.
     has_state: the table has a queue's column `state`, which follows from others.
-    is_partitioned: in whatever way; `engine.messaging.upkeep.partitions` says which way is a queue's.
+    is_partitioned: in whatever way; `engine.messaging.upkeep.partitions` knows a queue's way.
     groups: the columns of `vt_group` and `vt_after`; None without groups.
     group_index: the index that finds a group's unacked members, for a hint; None without one.
     time_index: the index that finds unacked rows by their time, for a hint; None without one.
-    facts: what `sqlparse_ext.writes.message_effects` must know to read and complete statements.
+    facts: the facts with which `sqlparse_ext.writes.message_effects` reads and completes statements.
     """
 
     keyspace: str
@@ -164,11 +164,11 @@ class MessageTable:
 
     @property
     def named(self) -> dict[str, str]:
-        """Return what a log line about the table has in addition to its text."""
+        """Return the table's fields of a log line."""
         return {"keyspace": self.keyspace, "queue": self.name}
 
     def named_on(self, shard: ShardName) -> dict[str, str]:
-        """Return what a log line about the table on a shard has in addition to its text."""
+        """Return the fields of a log line about the table on a shard."""
         return {**self.named, "shard": shard}
 
     def __post_init__(self) -> None:
@@ -189,7 +189,7 @@ class MessageTable:
             groups=frozenset(name.lower() for name in self.groups or ()),
             id_form=stored_form(self.type_of(self.id_column)),
         )
-        # Every statement on the table asks for them: made again they were a tenth of an ack.
+        # Every statement on the table needs them: making them again was a tenth of an ack.
         object.__setattr__(self, "facts", facts)
 
     def type_of(self, column: str) -> ColumnType | None:
@@ -359,7 +359,7 @@ def _type_of(column: RawColumn) -> str:
 
 
 def _holds_nanoseconds(column: RawColumn) -> bool:
-    """Whether the column holds 19 digits, which a moment of today has in nanoseconds."""
+    """Whether the column holds 19 digits, the nanoseconds of a present moment."""
     kind = column.data_type.lower()
     if kind == "decimal" and (size := _DECIMAL.match(column.column_type.lower())):
         return int(size[1]) - int(size[2] or 0) >= _TIME_DIGITS
@@ -385,7 +385,7 @@ def id_fault(table: str, kind: str) -> str | None:
 
 
 def naming_fault(table: str, properties: Properties, columns: Collection[str]) -> str | None:
-    """Return why `vt_message_cols` or `vt_dead_letter` cannot be what it names, None if they can.
+    """Return why `vt_message_cols` or `vt_dead_letter` names something unsuitable, None if not.
 
     columns: those of the table, in lower case.
     """
@@ -435,9 +435,9 @@ def _is_unknown_default(column: RawColumn | None) -> bool:
 
 
 def _leading(raw: RawTable, *names: str, unique: bool = False) -> str | None:
-    """Return the name of an index that starts with columns *names*, a unique one if asked.
+    """Return the name of an index that starts with columns *names*, a unique one on request.
 
-    A unique one has these columns only, so that it finds one row. PRIMARY goes first.
+    A unique one has only these columns, so that it finds one row. PRIMARY goes first.
     """
     fitting = [
         index.name
@@ -494,7 +494,7 @@ def _advice(
 
 
 def _type_advice(raw: RawTable) -> list[str]:
-    """Return what works, and not as well or not for as long as it should."""
+    """Return advice about definitions that work, but not as well or as long as they could."""
     found: list[str] = []
     for column in raw.columns:
         name, kind = column.name.lower(), column.data_type.lower()

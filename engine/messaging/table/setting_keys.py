@@ -1,6 +1,6 @@
 """The keys of a message table's comment, each with its unit, default and meaning.
 
-`docs/sql/message-tables.md` has them as a table, so the texts are Markdown and their links lead from there.
+`docs/sql/message-tables.md` has them as a table, so the texts are Markdown and their links are relative to that page.
 """
 
 from __future__ import annotations

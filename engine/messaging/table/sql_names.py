@@ -1,4 +1,4 @@
-"""Names of tables and columns as SQL writes them, the hints that go with a table's, and how rows are read, locked and written by their ids."""
+"""Table and column names as SQL, the hints of a table, and statements that read, lock and write rows by id."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def read_unacked(
     columns: Iterable[str] = (),
     is_apart: bool = False,
 ) -> StoreQuery:
-    """Return the query for those of *ids* which are unacked; its answer has their ids, *more*, and *columns*, which stay raw.
+    """Return the query for the unacked ones of *ids*; its answer has their ids, *more*, and *columns*, which stay raw.
 
-    where: goes on from `AND`.
+    where: more conditions, beginning with `AND`.
     """
     ident = quoted(table.id_column)
     selected = (ident, *more, *map(quoted, columns))
@@ -74,7 +74,7 @@ def hinted(table: MessageTable, index: str | None) -> bytes:
 
 
 def forced(index: str | None) -> bytes:
-    """Return the hint to use *index*, as it stands behind a table; nothing without an index."""
+    """Return the hint to use *index*, to be put behind a table; nothing without an index."""
     return b" FORCE INDEX (%b)" % quoted(index) if index else b""
 
 

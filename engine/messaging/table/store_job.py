@@ -1,9 +1,9 @@
-"""What a scheduler wants done to the rows of a shard: an action that carries its own statements.
+"""A scheduler's job on the rows of a shard: an action that carries its own statements.
 
-The shell has a job's conversation run on a connection of its kind (`Store`) and hands back what came of it as one event, whatever
-the job is (`engine.messaging.dispatch.events.JobDone`).
+The shell runs a job's conversation on a connection of its kind (`Store`) and returns the result as one event for every job
+(`engine.messaging.dispatch.events.JobDone`).
 
-A conversation (`engine.messaging.store.conversation`) stands with what it is about; a `Store` only finds a connection and executes.
+A conversation (`engine.messaging.store.conversation`) is defined with its subject; a `Store` only finds a connection and executes.
 Table names are unqualified: the connection's default database is the shard's.
 
 A claim and a release are one short READ COMMITTED transaction each, on a connection with
@@ -32,23 +32,23 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Access(Enum):
-    """On which connection a job runs."""
+    """The kind of connection for a job."""
 
-    # Any: it reads, each statement by itself.
+    # Any: it reads, each statement separately.
     READ = auto()
-    # Any: one transaction, which is right whichever member dispatches the shard by now.
+    # Any: one transaction, which is right whichever member dispatches the shard now.
     WRITE = auto()
-    # The one that holds the dispatcher's lock, where there is an election: one transaction.
+    # The one that holds the dispatcher's lock, if there is an election: one transaction.
     DISPATCH = auto()
-    # As WRITE; but few at a time of a shard, as all queues purge at the same moments.
+    # Like WRITE, but few at a time on a shard, because all queues purge at the same moments.
     UPKEEP = auto()
-    # One that is closed behind it, with all locks that it took; statements are given up once their patience is over.
+    # One that is closed afterwards, with all its locks; statements are given up once their patience is over.
     APART = auto()
 
 
 @record
 class AboutShard:
-    """What has happened on a shard, or is to be done about it."""
+    """An event on a shard, or an action."""
 
     shard: ShardName
 
@@ -56,7 +56,7 @@ class AboutShard:
 class StoreJob(Protocol[T_co]):
     """One job on one shard.
 
-    name: what the log calls it.
+    name: its name in the log.
     """
 
     name: ClassVar[str]
@@ -67,21 +67,21 @@ class StoreJob(Protocol[T_co]):
 
 
 class Store(Protocol):
-    """The way to the databases of all keyspaces.
+    """Access to the databases of all keyspaces.
 
-    Every method raises a StreamfromError for whatever the backend, or the way to it, refused
+    Every method raises a StreamfromError if the backend, or the way to it, refused
     or broke, and limits its own time. A cancelled call leaves no transaction behind.
     """
 
     async def run(self, table: MessageTable, shard: ShardName, job: StoreJob[T]) -> T:
-        """Carry out a job; return what its conversation does."""
+        """Carry out a job; return the result of its conversation."""
 
     async def ask(
         self, keyspace: str, shard: ShardName, question: Callable[[str], Conversation[T]]
     ) -> T:
-        """Answer a question that is not about one table; return what its conversation does. question: makes it of the database's name."""
+        """Run a query that is not about one table; return the result of its conversation. question: makes it for the database's name."""
 
     def answering_first(
         self, keyspace: str, shards: Sequence[ShardName]
     ) -> Sequence[ShardName]:
-        """Return *shards*, those that give no sign of life at the end."""
+        """Return *shards*, with those that do not respond at the end."""

@@ -1,7 +1,7 @@
 """How the definitions of one message table differ between two shards. Pure.
 
-The engine uses what the first shard says. A statement does to each shard's rows what that shard's
-own definition makes of it, so all of them should say the same.
+The engine uses the first shard's definition. A statement affects each shard's rows by that shard's
+own definition, so all of them should agree.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.table.message_table import RawColumn, RawTable
 
 
-_WIDTH = re.compile(r"int\(\d+\)")  # which MySQL shows no more
+_WIDTH = re.compile(r"int\(\d+\)")  # MySQL no longer shows it
 
 
 class Differences(NamedTuple):
-    """Sentences about what is *here* and not *there*: what breaks statements, what does not."""
+    """Sentences about parts that are *here* and not *there*: those that break statements, and others."""
 
     columns: tuple[str, ...]
     others: tuple[str, ...]
@@ -79,7 +79,7 @@ def _by_name(table: RawTable) -> dict[str, RawColumn]:
 
 
 def _definition(column: RawColumn) -> str:
-    """Return the definition as one server or the other shows it, alike where it is alike."""
+    """Return the definition without differences between the servers' spellings."""
     kind = _WIDTH.sub("int", (column.column_type or column.data_type).lower())
     parts = [kind] if column.nullable else [kind, "not null"]
     default = (column.default or "").strip("'")

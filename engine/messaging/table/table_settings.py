@@ -1,11 +1,11 @@
-"""The settings of a message table: its comment marks the table, and the comment's keys say how it behaves.
+"""The settings of a message table: its comment marks the table, and the comment's keys set its behaviour.
 
     vitess_message,vt_ack_wait=30,vt_purge_after=86400,vt_batch_size=10,
     vt_cache_size=10000,vt_poller_interval=30
 
 The grammar is Vitess's (split at ``,``, then at ``=``; a piece without exactly one ``=`` is no
 setting; the last of two wins), with three improvements: blanks around keys and values do not
-count, a value that cannot be used is an error that names its key, and unknown ``vt_`` keys are
+count, an unusable value is an error that names its key, and unknown ``vt_`` keys are
 reported.
 """
 
@@ -36,12 +36,12 @@ WAIT_MAX_NS = 100 * 365 * 86_400 * 10**9  # 100 years; time_next + this fits a s
 _Value = TypeVar("_Value")
 _Default = TypeVar("_Default")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
-# A client writes limits too, and int() refuses what is thousands of digits long.
+# Clients write limits too, and int() refuses texts of thousands of digits.
 _LIMIT_LENGTH_MAX = 100
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 _SWITCHES = {"on": True, "1": True, "true": True, "off": False, "0": False, "false": False}
 _VINDEX = re.compile(r"(\w+) ?\( ?`?([^`()]+?)`? ?\)", re.ASCII)
-# What a key was called, and is called now.
+# Former names of keys.
 FORMER = {"vt_key_in_flight": "vt_max_per_key"}
 
 
@@ -111,7 +111,7 @@ def is_message_table(comment: str) -> bool:
 
 
 def is_nearly_marked(comment: str) -> bool:
-    """Return whether *comment* may be meant to mark a message table, and does not.
+    """Return whether *comment* seems meant to mark a message table, but does not.
 
     It has a key of ours or a word close to the mark.
     """
@@ -127,7 +127,7 @@ def is_nearly_marked(comment: str) -> bool:
 def parse_comment(comment: str) -> Properties:
     """Return the settings in *comment*, or raise CommentError with the first fault, and the others.
 
-    Faults are looked for in the original's order: the required keys, then the bounds of the
+    Faults are found in the original's order: the required keys, then the bounds of the
     backoff.
     """
     reader = _CommentReader(settings := settings_of(comment))
@@ -187,18 +187,18 @@ def parse_comment(comment: str) -> Properties:
 
 @dataclass(frozen=True, slots=True)
 class _ValueKind(Generic[_Value]):
-    """*what* a value is to be; *read* returns None for anything else."""
+    """*what* names the expected values; *read* returns None for anything else."""
 
     read: Callable[[str], _Value | None]
     what: str
 
 
 class _CommentReader:
-    """The settings of a comment, and the faults that were found in them so far."""
+    """The settings of a comment, and the faults found in them so far."""
 
     def __init__(self, settings: dict[str, str]) -> None:
         self.settings = settings
-        # Ignored, one of them would let messages pass each other that have to go in order.
+        # Ignoring one of them would let messages overtake each other that must stay in order.
         self.faults = [
             f"{key} is called {FORMER[key]} now" for key in settings if key in FORMER
         ]
@@ -264,8 +264,8 @@ def _fair(reader: _CommentReader) -> bool:
 
 
 def _lease_delay_ns(reader: _CommentReader, ack_wait_ns: int) -> int:
-    """Return how long leases are in memory alone; 0 for not at all."""
-    # A limit is exact for a new dispatcher if the rows show it what is in flight.
+    """Return how long leases exist only in memory; 0 for never."""
+    # A limit is exact for a new dispatcher only if the rows show which messages are in flight.
     is_limited = bool(reader.settings.get("vt_max_in_flight"))
     is_lazy = reader.take("vt_lease", _LEASE, default=not is_limited)
     delay_ns = reader.take("vt_lease_delay", _SECONDS, None)
@@ -296,12 +296,12 @@ def settings_of(comment: str) -> dict[str, str]:
 
 
 def read_prefetch(text: str) -> int | None:
-    """Return the prefetch that *text* writes: AUTO, or a number as of `read_limit`; None for anything else."""
+    """Return the prefetch in *text*: AUTO, or a number as `read_limit` reads it; None for anything else."""
     return AUTO if text.lower() == "auto" else read_limit(text)
 
 
 def read_limit(text: str) -> int | None:
-    """Return the number that *text* writes, 0 standing for no limit; None for anything else."""
+    """Return the number in *text*, 0 standing for no limit; None for anything else."""
     if len(text) <= _LIMIT_LENGTH_MAX and _WHOLE.fullmatch(text) and int(text) >= 0:
         return min(int(text), COUNT_MAX)
     return None
@@ -316,7 +316,7 @@ def _rate(text: str) -> int | None:
 
 
 def _scaled(text: str, most: int, unit: int) -> int | None:
-    """Return the number above 0 that *text* writes, in *unit*-ths; at most *most*, so that 1e300 is no overflow."""
+    """Return the number above 0 in *text*, in *unit*-ths; at most *most*, so that 1e300 is no overflow."""
     if _NUMBER.fullmatch(text) and (scaled := round(min(float(text), float(most)) * unit)) > 0:
         return scaled
     return None
@@ -370,7 +370,7 @@ def _hint(key: str) -> str:
 
 
 def in_flight_fault(properties: Properties, shards: int) -> str | None:
-    """Return why `vt_max_in_flight` cannot be one of *shards* shards, None if it can."""
+    """Return why `vt_max_in_flight` cannot be divided among *shards* shards, None if it can."""
     limit = properties.max_in_flight
     if limit is None or limit >= shards:
         return None

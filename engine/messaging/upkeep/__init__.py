@@ -1,1 +1,1 @@
-"""What keeps tables small and readable: the statements of purge, partitions, dead letters, depths, and looks at messages."""
+"""Upkeep of tables: the statements of purge, partitions, dead letters, depths, and looks at messages."""

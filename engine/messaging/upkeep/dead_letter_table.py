@@ -1,8 +1,8 @@
-"""Where a message goes that was sent often enough, a table of the same database, `vt_dead_letter`, and how it comes back.
+"""Moving messages that were sent often enough to `vt_dead_letter`, a table of the same database, and back.
 
-The row moves within the claim that would have sent it once more. Its columns may be others: what both tables
-have is copied, and of the columns below the table has those that it wants. If the row cannot move, nothing
-of the claim is undone but that: the row is parked where it is, and the log says why.
+The row moves within the claim that would have sent it again. The tables' columns may differ: the common ones
+are copied, and the dead letter table may have any of the columns below. If the row cannot move, only that part
+of the claim is undone: the row is parked in its queue, and the log reports the reason.
 
 The account that moves rows may write any table. So rows move only into a table whose own comment consents: it has
 `vt_dead_letters_of` with the queue's name, or with several names separated by blanks. CREATE QUEUE and ALTER QUEUE write
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.table.message_table import MessageTable
 
 
-# Of the columns of the dead letters: names, whether the queue has one of that name, and the comment of their table.
+# The columns of the dead letter table: names, whether the queue has one of that name, and the comment of their table.
 _COLUMNS: Final = (
     b"SELECT d.column_name, s.column_name IS NOT NULL, t.table_comment FROM information_schema.columns AS d"
     b" JOIN information_schema.tables AS t ON t.table_schema = DATABASE() AND t.table_name = %b"
@@ -41,7 +41,7 @@ _COLUMNS: Final = (
     b" AND s.column_name = d.column_name%b WHERE d.table_schema = DATABASE() AND d.table_name = %b%b"
     b" ORDER BY d.ordinal_position"
 )
-# Generated columns take no value. MariaDB has NULL there for the others, and MySQL an empty text.
+# Generated columns take no value. For the others MariaDB has NULL there, and MySQL an empty text.
 _TAKES_VALUES: Final = b" AND COALESCE(%b.generation_expression, '') = ''"
 _NAMES: Final = (
     b"SELECT c.column_name, t.table_comment FROM information_schema.columns AS c"
@@ -49,16 +49,16 @@ _NAMES: Final = (
     b" WHERE c.table_schema = %b AND c.table_name = %b"
     b" AND COALESCE(c.generation_expression, '') = ''"
 )
-# The columns of every queue besides its id: they are about the delivery, and a row that moves takes none of them along.
+# A queue's columns about the delivery, besides its id: a row that moves leaves them behind.
 OF_DELIVERY: Final = frozenset({"priority", "epoch", "time_next", "time_acked", "state"})
 
 
 class Buried(NamedTuple):
-    """What became of rows that were to be dead letters.
+    """The result of moving rows to the dead letters.
 
-    moved: which are.
-    left: which were not tried by themselves, as so many others stay.
-    why: the reason for which these stay.
+    moved: the moved ids.
+    left: ids that were not tried individually, because so many others stay.
+    why: the reason why these stay.
     """
 
     moved: Sequence[bytes]
@@ -78,7 +78,7 @@ def consents(comment: str, queue: str) -> bool:
 
 
 def consenting_queues(comment: str, queue: str) -> tuple[str, ...]:
-    """Return whose dead letters a table with *comment* takes: names between spaces, or the whole name of *queue*."""
+    """Return the queues whose dead letters a table with *comment* takes: names between spaces, or the whole name of *queue*."""
     named = settings_of(comment).get(CONSENT, "")
     return (queue,) if named == queue else tuple(named.split())
 
@@ -102,7 +102,7 @@ def fault(
     queue: str,
     own: Collection[str],
 ) -> str | None:
-    """Return why dead letters are not kept, or nothing of them is; None if they are.
+    """Return why dead letters cannot be kept, or lose every column; None if they can be kept.
 
     columns: those of the table *name* with its comment, as `columns_of` gives them. queue, own: the messages' table and its columns.
     """
@@ -119,7 +119,7 @@ def fault(
 
 
 def bury(table: MessageTable, ids: Sequence[bytes], now_ns: int) -> Conversation[Buried]:
-    """Move the rows *ids*, locked by this transaction, to the dead letters, as far as the servers take them."""
+    """Move the rows *ids*, locked by this transaction, to the dead letters, as far as the server takes them."""
     name = table.properties.dead_letter
     assert name is not None
     columns, comment = yield from _columns(table, which=_TAKES_VALUES % b"d")
@@ -147,7 +147,7 @@ def bury(table: MessageTable, ids: Sequence[bytes], now_ns: int) -> Conversation
 def _columns(
     table: MessageTable, shared: bytes = b"", which: bytes = b""
 ) -> Conversation[tuple[list[tuple[str, bool]], str]]:
-    """Return the columns of the table of the dead letters, whether the queue has them too, and its comment.
+    """Return the columns of the dead letter table, whether the queue has them too, and its comment.
 
     shared, which: conditions for columns *s* of the queue, and for the columns *d*.
     """
@@ -166,7 +166,7 @@ def _move(
     to: str,
     values: Mapping[bytes, bytes],
 ) -> Conversation[WrittenRows[bytes]]:
-    """Move rows, locked by this transaction, from one table into another, as `write`. values: what the columns get."""
+    """Move rows, locked by this transaction, from one table into another, as `write`. values: the columns' expressions."""
 
     def rows(part: Sequence[bytes]) -> bytes:
         ident = quoted(table.id_column)
@@ -198,7 +198,7 @@ def _value(table: MessageTable, column: str, now_ns: int, *, is_shared: bool) ->
             return literal(b"sent %b and not acknowledged" % often)
         case "dead_attempts":
             return b"epoch"
-        # A message table of its own sends it as a new message.
+        # If the dead letter table is itself a queue, it sends the row as a new message.
         case "epoch":
             return b"0"
         case "time_next":
@@ -217,11 +217,11 @@ Place = TypeVar("Place")
 
 
 class Requeued(NamedTuple, Generic[Place]):
-    """What one step of a REQUEUE did.
+    """The result of one step of a REQUEUE.
 
     rows: how many messages are ready again.
-    place: where the next ones are looked for; None where there are no more.
-    refused: those that the server does not write, with its words; they stay where they are.
+    place: where to look for the next ones; None if there are no more.
+    refused: those that the server does not write, with its errors; they stay in their place.
     """
 
     rows: int
@@ -232,7 +232,7 @@ class Requeued(NamedTuple, Generic[Place]):
 def revive(
     table: MessageTable, place: PeekPlace | None, now_ns: int, limit: int = REVIVED_AT_ONCE
 ) -> Conversation[Requeued[PeekPlace]]:
-    """Let parked messages be due at once, with all their attempts before them: *limit* at most, from *place* on.
+    """Make parked messages due at once, with all their attempts ahead: *limit* at most, from *place* on.
 
     An index finds them.
     """
@@ -266,7 +266,7 @@ class DeadLetterSource(NamedTuple):
 
 
 def dead_letters(table: MessageTable) -> Conversation[DeadLetterSource]:
-    """Return what is to be known of the dead letters of *table*; without columns there is no such table."""
+    """Return the dead letter table of *table*; without columns there is no such table."""
     columns, comment = yield from _columns(table, shared=_TAKES_VALUES % b"s")
     return DeadLetterSource(
         tuple(
@@ -282,7 +282,7 @@ def dead_letters(table: MessageTable) -> Conversation[DeadLetterSource]:
 def restore(
     table: MessageTable, dead: DeadLetterSource, behind: bytes | None, limit: int
 ) -> Conversation[Requeued[bytes]]:
-    """Move dead letters back, as new messages, within the transaction under way: *limit* at most, with ids behind *behind*."""
+    """Move dead letters back, as new messages, within the current transaction: *limit* at most, with ids after *behind*."""
     assert table.properties.dead_letter is not None
     ident, source = quoted(table.id_column), quoted(table.properties.dead_letter)
     unacked = b" AND time_acked IS NULL" if dead.is_queue else b""

@@ -3,11 +3,11 @@
 A COUNT(*) walks all rows that it counts, a second for ten million. EXPLAIN of a read of an
 index looks at both ends of the range and at some pages between, in some microseconds, however many rows there are:
 https://dev.mysql.com/doc/refman/8.4/en/range-optimization.html#equality-range-optimization
-It never says 0, and counts rows that a transaction has not yet taken out of the index. So few rows are counted, up to a
+It never returns 0, and counts rows that a transaction has not yet removed from the index. So few rows are counted, up to a
 bound, and more are estimated.
 
 Parked rows have one ``time_next`` in each priority, which is a range of `poller_idx`. The priorities are found by a chain of
-MIN(priority), all tables in one question: a recursive query or a condition without the priority walks all rows on both servers.
+MIN(priority), all tables in one query: a recursive query or a condition without the priority walks all rows on both servers.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.table.message_table import MessageTable
 
 
-# One question is for so many tables; servers take a few thousand SELECTs in a UNION.
+# Tables in one query; servers take a few thousand SELECTs in a UNION.
 TABLES_MAX: Final = 200
-# So many unacked rows are counted; more are estimated.
+# Up to this many unacked rows are counted; more are estimated.
 COUNTED_MAX: Final = 100
-# So many parked rows are counted, in 3 ms; more are estimated.
+# Up to this many parked rows are counted, in 3 ms; more are estimated.
 PARKED_COUNTED_MAX: Final = 10_000
 # Parked rows of further priorities are not counted.
 PRIORITIES_MAX: Final = 32
-# Of an answer's columns the third is the table; `rows` stands last but one, before MySQL's `filtered` last but two.
+# The third column of an answer is the table; `rows` is last but one, before MySQL's `filtered` last but two.
 _TABLE: Final = 2
 _COLUMNS_OF_MYSQL: Final = 12
 _UNACKED: Final = b"time_acked IS NULL"
@@ -45,7 +45,7 @@ _OTHERS: Final = b"(time_next IS NULL OR time_next < %d)" % PARKED_NS
 
 
 class Depth(NamedTuple):
-    """What a message table holds on one shard.
+    """The rows of a message table on one shard.
 
     unacked: rows that are neither acked nor parked.
     parked: parked rows; None if no index finds them.
@@ -70,7 +70,7 @@ class _Rows(NamedTuple):
 
 
 def depths(database: str, tables: Sequence[MessageTable]) -> Conversation[dict[str, Depth]]:
-    """Ask for what each table holds; return it by the tables' names."""
+    """Query the depth of each table; return it by the tables' names."""
     found: dict[str, Depth] = {}
     for start in range(0, len(tables), TABLES_MAX):
         some = tables[start : start + TABLES_MAX]
@@ -98,7 +98,7 @@ def estimated_rows(row: Sequence[bytes | None]) -> int:
 
 
 def _of_many(many: Mapping[str, tuple[MessageTable, int]]) -> Conversation[dict[str, Depth]]:
-    """Return what tables with many unacked rows hold: a total that is known is divided."""
+    """Return the depths of tables with many unacked rows: a known total is divided."""
     found = {name: Depth(total, None) for name, (_, total) in many.items()}
     tables = [table for table, _ in many.values() if table.time_index is not None]
     if not tables:
@@ -177,14 +177,14 @@ def _bounded(lanes: Sequence[_Rows], most: int) -> bytes:
 
 
 def _estimates(rows: Sequence[_Rows]) -> Conversation[list[int]]:
-    """Return how many rows the server expects of each; 0 of those that it says nothing of."""
+    """Return how many rows the server expects of each; 0 for those it does not report."""
     found = [0] * len(rows)
     selects = b" UNION ALL ".join(
         b"(SELECT 1 FROM %b)" % one.source(b"q%d" % index) for index, one in enumerate(rows)
     )
     answer = yield StoreQuery(b"EXPLAIN FORMAT=TRADITIONAL " + selects, None)
     for row, _ in answer.rows:
-        # Of an empty table a server may say that no row can match, and not of which table.
+        # For an empty table a server may report that no row can match, without the table's name.
         alias = row[_TABLE] or b""
         if alias[:1] == b"q" and alias[1:].isdigit():
             found[int(alias[1:])] = estimated_rows(row)
@@ -194,7 +194,7 @@ def _estimates(rows: Sequence[_Rows]) -> Conversation[list[int]]:
 def _totals(
     rows: Sequence[_Rows], parked: bytes = _PARKED
 ) -> Conversation[tuple[list[int], dict[int, int]]]:
-    """Return how many rows there are of each, and, by their places in *rows*, how many are parked of those that are counted: few."""
+    """Return the number of rows of each, and, by their places in *rows*, how many are parked of those that are counted because they are few."""
     totals = yield from _estimates(rows)
     which = [index for index, total in enumerate(totals) if total < COUNTED_MAX]
     if not which:
@@ -239,7 +239,7 @@ def _dead_lettered(
         and consents(comments.get(taker, ""), table.name)
     }
     named = [(name, comments[name]) for name in dict.fromkeys(takers.values())]
-    # What waits of a queue, and all of another table.
+    # The waiting rows of a queue, and all rows of another table.
     rows = [
         _Rows(quoted(name), _UNACKED if is_message_table(text) else b"TRUE")
         for name, text in named

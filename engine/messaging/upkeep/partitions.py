@@ -1,13 +1,13 @@
-"""Which partitions a queue that is partitioned by time has, is to have, and needs no more, and how they are made and dropped. Pure.
+"""The partitions of a queue that is partitioned by time: which exist, are needed, or can go, and how they are made and dropped. Pure.
 
 Such a queue is ``PARTITION BY RANGE (id)``, and its ids are times, as `engine.messaging.table.message_ids` makes them. A partition is named after
 the hour (``p2026112317``) or day (``p20261123``) in UTC with which it begins, and ends with it; the first one
-also takes all that is older, and the last one, without an end, what no other takes. Only the names and
+also takes everything older, and the last one, without an end, all other rows. Only the names and
 ends count, so a table that was partitioned by hand in this way is kept like one of CREATE QUEUE.
 
 A partition is dropped, and the last one is split, behind LOCK TABLES … WRITE: no transaction that has used
-the table is open then, and none begins, so what the check finds is what is dropped. A request that waits for that lock
-lets others wait behind it. So it is asked for in short tries, which `StoreQuery.patience_s` ends.
+the table is open then, and none begins, so the check sees exactly the rows that are dropped. A request that waits for that lock
+makes others wait behind it. So it is made in short tries, which `StoreQuery.patience_s` ends.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 
 
 SECOND_NS: Final = 10**9
-# Servers take 8,192 partitions, and each query that names no id looks into all of them. With 56 nothing of that
-# shows: a poll of 1,000 keys of 490,000 took 2.7 ms on MariaDB and 3.2 ms on MySQL, 2.6 and 3.0 ms without partitions.
+# Servers take 8,192 partitions, and each query that names no id looks into all of them. With 56 this does not
+# show: a poll of 1,000 keys of 490,000 took 2.7 ms on MariaDB and 3.2 ms on MySQL, 2.6 and 3.0 ms without partitions.
 PARTITIONS_MAX: Final = 1_000
 REST: Final = "prest"
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The time that a partition is for.
+    """The time span of a partition.
 
     unit: as PARTITION BY writes it.
     name: the name of a partition, as `strftime` takes it.
@@ -77,8 +77,8 @@ class Partition(NamedTuple):
     until_ns: int
 
 
-# The least is a day at any moment: so long may a shard be without a dispatcher. Many are made at a time, because on MariaDB a
-# dump by one snapshot fails (error 1412) that comes to the table after some were made.
+# The least is always a day, the longest that a shard may be without a dispatcher. Many are made at a time, because on MariaDB a
+# dump by one snapshot fails (error 1412) if it reaches the table after some were made.
 SPANS: Final = {
     "HOUR": Span("HOUR", 3600 * SECOND_NS, "p%Y%m%d%H", 24, 36),
     "DAY": Span("DAY", 86_400 * SECOND_NS, "p%Y%m%d", 2, 7),
@@ -103,7 +103,7 @@ class Partitions:
     rest: str
 
     def missing(self, now_ns: int) -> tuple[Partition, ...]:
-        """Return the partitions that are to be made, up to the last one ahead; none while there are enough."""
+        """Return the partitions to make, up to the last one ahead; none while there are enough."""
         present_ns = self.span.floor_ns(now_ns)
         if self.timed[-1].until_ns >= present_ns + (self.span.least + 1) * self.span.length_ns:
             return ()
@@ -117,16 +117,16 @@ class Partitions:
     def old(self, now_ns: int, purge_after_ns: int) -> tuple[Partition, ...]:
         """Return the partitions that ended long enough ago for all their rows to be purged.
 
-        The last one with an end stays in any case: it says how the queue is partitioned.
+        The last one with an end always stays, because it shows how the queue is partitioned.
         """
         return tuple(
             each for each in self.timed[:-1] if each.until_ns + purge_after_ns <= now_ns
         )
 
     def rows_cutoff_ns(self, now_ns: int, purge_after_ns: int) -> int:
-        """Return before when rows must be acked to be deleted one by one.
+        """Return the time before which rows must be acked to be deleted one by one.
 
-        Those are rows that a partition without stragglers would have taken with it before.
+        A partition without stragglers would have been dropped with these rows before.
         """
         return now_ns - 2 * purge_after_ns - self.span.length_ns
 
@@ -146,7 +146,7 @@ ROWS_COUNTED_MAX: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class PartitionCensus:
-    """The partitions of a queue on a shard, and what is in those that are old.
+    """The partitions of a queue on a shard, and the rows in the old ones.
 
     left: by partition; one in which nothing is left has zeros.
     rest_rows: the rows of the last partition, counted up to ROWS_COUNTED_MAX.
@@ -182,7 +182,7 @@ def read_partitions(found: Sequence[RawPartition], id_column: str) -> Partitions
 
 
 def partition_by(span: Span, now_ns: int) -> bytes:
-    """Return what stands behind a CREATE TABLE of *now_ns*."""
+    """Return the clause that follows a CREATE TABLE of *now_ns*."""
     start_ns = span.floor_ns(now_ns)
     timed = [span.partition(start_ns + n * span.length_ns) for n in range(span.ahead + 1)]
     return b"PARTITION BY RANGE (`id`) (%b)" % definitions(timed, REST)
@@ -199,7 +199,7 @@ def definitions(timed: Sequence[Partition], rest: str) -> bytes:
 
 
 def held_back(left: RowsLeft) -> str | None:
-    """Return what keeps a partition, in words; None for nothing."""
+    """Return why a partition is kept, as text; None if it need not be."""
     reasons = []
     if left.unacked:
         reasons.append(f"{_counted(left.unacked)} not acknowledged")
@@ -209,9 +209,9 @@ def held_back(left: RowsLeft) -> str | None:
 
 
 def rest_held_back(rows: int) -> str | None:
-    """Return why the last partition is not split, in words; None where it is empty.
+    """Return why the last partition is not split, as text; None if it is empty.
 
-    Its rows would be copied, and a transaction with an older snapshot not find them: MySQL 9.7 returns the others, without an error.
+    Its rows would be copied, and a transaction with an older snapshot would not find them: MySQL 9.7 returns the others, without an error.
     """
     if not rows:
         return None
@@ -222,10 +222,10 @@ def rest_held_back(rows: int) -> str | None:
 
 
 def late(census: PartitionCensus, now_ns: int, purge_after_ns: int) -> dict[str, str]:
-    """Return what is to be reported of partitions that should have been dropped or split, by their names.
+    """Return reports about partitions that should have been dropped or split, by their names.
 
-    A message that is acknowledged a little after its hour is over keeps its partition for as long: that is
-    nothing to report for the time of a partition.
+    A message that is acknowledged a little after its hour is over keeps its partition for as long: this is
+    not reported for the time of a partition.
     """
     partitions = census.partitions
     reasons = {
@@ -273,7 +273,7 @@ class Outcome(Enum):
 
 @record
 class TakeCensus:
-    """The job of reading the partitions, and what is left in those that are old. No row is locked, and no client waits."""
+    """The job of reading the partitions, and the rows left in the old ones. No row is locked, and no client waits."""
 
     name: ClassVar = "reading of partitions"
     access: ClassVar = Access.READ
@@ -282,7 +282,7 @@ class TakeCensus:
         """Return its conversation; its result is None for a table that is not partitioned as queues are.
 
         Raises:
-            PartitionsChanging: a lock hides them, or one was dropped between two questions.
+            PartitionsChanging: a lock hides them, or one was dropped between two queries.
         """
         answer = yield StoreQuery(
             b"SELECT partition_name, partition_method, partition_expression, partition_description"
@@ -350,7 +350,7 @@ class DropPartition:
         )
         explain = b"EXPLAIN FORMAT=TRADITIONAL SELECT 1 FROM %b"
         rows = 0
-        with suppress(ServerRefused):  # what is refused here is refused below as well
+        with suppress(ServerRefused):  # a refusal here is repeated below
             answer = yield StoreQuery(explain % _partition(table, self.partition), None)
             rows = max((estimated_rows(row) for row, _ in answer.rows), default=0)
         return (yield from _locked(table, checks, change, self.patience_s)), rows
@@ -404,10 +404,10 @@ def _locked(
 
 
 def _rows_left(table: MessageTable, name: str, cutoff_ns: int) -> tuple[bytes, bytes]:
-    """Return the two kinds of rows that keep a partition, as they stand behind FROM."""
+    """Return the two kinds of rows that keep a partition, as they follow FROM."""
     assert table.purge_index is not None  # `census` has no partitions without it
     index = _partition(table, name) + forced(table.purge_index)
-    # Apart from one another: with OR between them and a lock MySQL walks the whole index, 0.2 s for 100,000 rows.
+    # Separately: with OR between them and a lock MySQL walks the whole index, 0.2 s for 100,000 rows.
     return (
         b"%b WHERE time_acked IS NULL" % index,
         b"%b WHERE time_acked >= %d" % (index, cutoff_ns),

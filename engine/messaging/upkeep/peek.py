@@ -1,8 +1,8 @@
-"""Some messages of a table by their state or by a value: each question goes straight to its place in an index.
+"""Some messages of a table by their state or by a value: each query goes straight to its place in an index.
 
-A page is keys first, then rows by their ids. It is read from a place on, and says where the next one begins. `poller_idx` is
+A page is keys first, then rows by their ids. It is read from a place on, and returns the place of the next one. `poller_idx` is
 (time_acked, priority, time_next DESC), so unacked rows are read priority by priority, and within one the latest time first, rows
-of one time by id: that is the order of the index, which no server has to sort. Pure: conversations.
+of one time by id: this is the order of the index, which no server has to sort. Pure: conversations.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.stored_forms import ColumnType
 
 
-# One answer looks at so many priorities; a table may have as many as it has rows.
+# One answer looks at this many priorities; a table may have as many as it has rows.
 PRIORITIES_MAX: Final = 32
-# A question reads rows of about so many bytes, but for those few.
+# A query reads rows of about this many bytes, unless they are few.
 BYTES_MAX: Final = 8 << 20
 ROWS_MIN: Final = 4
 _NUMBER: Final = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE)
@@ -38,7 +38,7 @@ STATUS_COLUMNS: Final = ("priority", "epoch", "time_next", "time_acked")
 
 
 class PeekState(StrEnum):
-    """What a row says of its message. A first delivery is in memory alone until its lease is written."""
+    """The state of a message according to its row. A first delivery exists only in memory until its lease is written."""
 
     READY = "ready"
     SCHEDULED = "scheduled"
@@ -73,7 +73,7 @@ class PeekKeys(NamedTuple):
 
 
 class PeekRow(NamedTuple):
-    """A row: its raw id, what its status columns say, and the asked columns, shortened by the server."""
+    """A row: its raw id, its status columns, and the requested columns, shortened by the server."""
 
     id: bytes
     priority: bytes | None
@@ -129,14 +129,14 @@ class Ways(NamedTuple):
     by_index: str | None
 
     def rows_at_once(self, most: int) -> int:
-        """Return how many rows one question may read whole, *most* at most."""
+        """Return how many rows one query may read whole, *most* at most."""
         return min(most, max(ROWS_MIN, BYTES_MAX // max(self.row_bytes, 1)))
 
 
 def peek(
     table: MessageTable, state: PeekState, place: PeekPlace | None, now_ns: int, limit: int
 ) -> Conversation[PeekKeys]:
-    """Read the keys of at most *limit* messages in *state*, *place* on or the first ones."""
+    """Read the keys of at most *limit* messages in *state*, from *place* on or the first ones."""
     if state is PeekState.ACKED:
         latest = b"time_acked IS NOT NULL ORDER BY time_acked DESC LIMIT %d" % limit
         answer = yield _keys(table, latest, table.purge_index)
@@ -171,11 +171,11 @@ def peek(
 
 
 def ways(table: MessageTable, match: Match | None) -> Conversation[Ways]:
-    """Return how rows are read, and those of *match* found."""
+    """Return how rows are read, and how those of *match* are found."""
     name = text_literal(table.name)
     index = b"NULL"
     if match is not None and not match.contains:
-        # The rows of one value stand in the order of their ids if no other column comes in between.
+        # The rows of one value are in the order of their ids if no other column comes in between.
         index = (
             b"(SELECT MIN(s.index_name) FROM information_schema.statistics AS s WHERE"
             b" s.table_schema = DATABASE() AND s.table_name = %b AND s.column_name = %b AND s.seq_in_index = 1"
@@ -201,10 +201,10 @@ def rows_of(
     length: int,
     where: bytes = b"TRUE",
 ) -> Conversation[tuple[PeekRow, ...]]:
-    """Read rows by their ids, in that order, those that are gone or do not fit *where* left out.
+    """Read rows by their ids, in that order, without those that are gone or do not fit *where*.
 
     ids: as `MessageTable.id_literal` has them.
-    length: so many characters of a value are read, or bytes of a binary one.
+    length: how many characters of a value are read, or bytes of a binary one.
     """
     if not ids:
         return ()
@@ -252,7 +252,7 @@ def can_peek(table: MessageTable) -> bool:
 
 
 def shown_columns(table: MessageTable) -> tuple[str, ...]:
-    """Return the columns of a table that are neither its id nor its status, also those that a stream does not send."""
+    """Return the columns of a table that are neither its id nor its status, including those that a stream does not send."""
     own = {*STATUS_COLUMNS, table.id_column.lower(), *([STATE] if table.has_state else [])}
     return tuple(name for name in table.columns if name.lower() not in own)
 

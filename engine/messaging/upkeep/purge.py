@@ -23,7 +23,7 @@ PURGE_ROWS_MAX: Final = 500  # one short transaction
 
 @record
 class Purge:
-    """The job of deleting one batch of rows acked before *cutoff_ns*, but for those of *left_out*."""
+    """The job of deleting one batch of rows acked before *cutoff_ns*, except those of *left_out*."""
 
     name: ClassVar = "purge"
     access: ClassVar = Access.UPKEEP
@@ -36,7 +36,7 @@ class Purge:
         """Delete them; commit.
 
         A locked row is left for the next time. A DELETE by the condition alone would
-        wait for it, also for rows that it only passes: on a small table servers read along the
+        wait for it, and even for rows that it only passes: on a small table servers read along the
         primary key, where consumers ack.
         """
         where = b"time_acked < %d" % self.cutoff_ns
@@ -54,7 +54,7 @@ class Purge:
         )
         written = yield from commit(
             [table.id_literal(raw or b"") for (raw,), _ in answer.rows],
-            # In the form for several tables: only so may a DELETE name its index.
+            # In the form for several tables, the only one in which a DELETE may name its index.
             lambda part: (
                 b"DELETE %b FROM %b WHERE %b IN (%b) AND %b"
                 % (quoted(table.name), by_id(table), ident, b", ".join(part), where)
