@@ -4,7 +4,7 @@ https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_execute
 
     NULL bitmap, one bit a parameter   "types follow": 1   type and flag of each   the values
 
-A client that binds the same types again may leave them out; they are then those of the execution before. A value that
+A client that binds the same types again may omit them; the types of the previous execution then apply. A value that
 was sent as long data is not in the packet, but its type is.
 """
 
@@ -24,7 +24,7 @@ from streamfrom.sqlparse_ext.statements import OPAQUE, Opaque, Value
 
 
 _UNSIGNED: Final = 0x80
-# How many bytes a value of each type takes in the binary protocol, in executions and in rows.
+# The size of each type's values in the binary protocol, in executions and in rows.
 INTEGER_BYTES: Final[dict[int, int]] = {
     FieldType.TINY: 1,
     FieldType.SHORT: 2,
@@ -41,14 +41,14 @@ _FIXED_BYTES: Final = INTEGER_BYTES | {kind: each.size for kind, each in FLOATS.
 DATES: Final = frozenset({FieldType.DATE, FieldType.DATETIME, FieldType.TIMESTAMP})
 _TEMPORAL: Final = DATES | {FieldType.TIME}
 _DECIMALS: Final = frozenset({FieldType.DECIMAL, FieldType.NEWDECIMAL})
-# What a client sends as a decimal is any text. A server reads up to 65 digits exactly.
+# Clients may send any text as a decimal. A server reads up to 65 digits exactly.
 _DECIMAL_LITERAL: Final = re.compile(rb"-?[0-9]{1,35}\.[0-9]{1,30}")
 # A TIME ends at 838:59:59.
 _HOURS: Final = re.compile(rb"-?(?:\d\d|[0-7]\d\d|8[0-2]\d|83[0-7])(?::[0-5]\d){2}(?:\.\d+)?")
 _BINARY: Final = BLOB_TYPES | {FieldType.BIT, FieldType.GEOMETRY}
 _KEPT: Final = _BINARY | _TEMPORAL | _FIXED_BYTES.keys()
-# MySQL takes a parameter for what was bound to it once, a number or a time, and converts to that whatever is bound later.
-# The first two leave it what it is.
+# Once MySQL has treated a parameter as a number or a time, it converts later values to that type.
+# The first two kinds leave the type unchanged.
 _ANY, _TEXT, _INTEGER, _FLOAT, _DECIMAL, _DATE, _DATETIME, _TIME = range(8)
 _KIND_OF_TYPE: Final[dict[int, int]] = {
     FieldType.NULL: _ANY,
@@ -62,7 +62,7 @@ _KIND_OF_TYPE: Final[dict[int, int]] = {
 _KINDS: Final = bytes(_KIND_OF_TYPE.get(kind, _TEXT) for kind in range(256))
 # Above this a double no longer distinguishes whole numbers.
 _WHOLE_MAX: Final = 1 << 53
-# The sizes that the content of a temporal value may have.
+# The possible sizes of a temporal value's content.
 _DATE_SIZES: Final = frozenset({0, 4, 7, 11})
 _TIME_SIZES: Final = frozenset({0, 8, 12})
 
@@ -78,8 +78,8 @@ class Parameter(NamedTuple):
 def types_of(body: bytes, count: int, remembered: bytes) -> tuple[bytes, int]:
     """Return the types, two bytes each, and the place in *body* where the values begin.
 
-    *body* is what follows the iteration count; *remembered* are the types of the execution
-    before, empty if there was none.
+    *body* is the part after the iteration count; *remembered* are the types of the previous
+    execution, empty if there was none.
 
     Raises:
         CutTypes: the body ends inside the types.
@@ -120,7 +120,7 @@ def kinds_of(body: bytes, count: int) -> bytes:
 
 
 def kinds_together(bound: bytes, kinds: bytes) -> bytes | None:
-    """Return what MySQL takes the parameters for from now on; None if it would convert them to what was *bound* before."""
+    """Return the kinds as which MySQL treats the parameters from now on; None if it would convert them to those *bound* before."""
     if any(
         old > _TEXT and new not in (_ANY, old) for old, new in zip(bound, kinds, strict=True)
     ):
@@ -194,7 +194,7 @@ def value_of(parameter: Parameter) -> Value:
 
 
 def known_value(parameter: Parameter, *, is_utf8: bool) -> Value | Opaque:
-    """Return the value by which a parameter routes; OPAQUE where the server converts its bytes.
+    """Return the value by which a parameter routes; OPAQUE if the server converts its bytes.
 
     is_utf8: strings are sent in UTF-8. Binary types are never converted.
     """
@@ -222,7 +222,7 @@ def literal_of(parameter: Parameter, *, backslash_escapes: bool) -> bytes:
         return text if kind in FLOATS or _DECIMAL_LITERAL.fullmatch(text) else _quoted(text)
     assert isinstance(value, bytes)
     if kind in _BINARY:
-        # Without the name of a character set it would be a number to MySQL, next to a number.
+        # Without the name of a character set MySQL would treat it as a number, next to a number.
         return b"_binary x'" + value.hex().encode() + b"'"
     if kind in _TEMPORAL:
         return _typed(kind, value)
@@ -230,7 +230,7 @@ def literal_of(parameter: Parameter, *, backslash_escapes: bool) -> bytes:
 
 
 def _typed(kind: int, text: bytes) -> bytes:
-    """Return a date or a time as a literal of its type, where servers take it for one."""
+    """Return a date or a time as a literal of its type, if servers accept that."""
     name = b"TIME" if kind == FieldType.TIME else b"TIMESTAMP" if b" " in text else b"DATE"
     try:
         is_taken = _HOURS.fullmatch(text) or datetime.fromisoformat(text.decode())
@@ -247,7 +247,7 @@ def _quoted(text: bytes, *, backslash_escapes: bool = True) -> bytes:
 
 
 def _temporal(kind: int, data: bytes) -> bytes:
-    """Return a date or a time as text, microseconds where there are any."""
+    """Return a date or a time as text, with any microseconds."""
     if kind == FieldType.TIME:
         sign, days, hours, minutes, seconds = b"", 0, 0, 0, 0
         if data:

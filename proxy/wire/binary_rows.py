@@ -2,10 +2,10 @@
 
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_binary_resultset.html
 
-What a backend sends to COM_STMT_EXECUTE is relayed as it is. Only the answers that the proxy
+A backend's answer to COM_STMT_EXECUTE is relayed unchanged. Only the answers that the proxy
 makes (merges, STREAM, SHOW DATABASES) start from text: the engine reads messages with text
-statements, whichever client they are for. The text of a FLOAT has six digits only, so a merge asks for more
-(`proxy.merge.comparison.exactly`); in a STREAM it has what its text has.
+statements, whichever client they are for. The text of a FLOAT has only six digits, so a merge requests more
+(`proxy.merge.comparison.exactly`); a STREAM has the digits of the text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from struct import Struct
 
 
-# A client reads all of these alike, whatever their length is. Of JSON MySQL says that it is bytes, MariaDB that it is text.
+# A client reads all of these alike, whatever their length is. MySQL sends JSON as bytes, MariaDB as text.
 _STRINGS: Final = STRING_TYPES | {FieldType.ENUM, FieldType.SET}
 _UNSIGNED: Final = 0x80
 # Which of the two a session of `character_set_results = binary` gets depends on the column's collation.
@@ -36,14 +36,14 @@ _BITMAP_SHIFT: Final = 2
 
 
 def row_types(definitions: Sequence[bytes]) -> bytes:
-    """Return what a client has to know of the columns' types to read binary rows, a byte for each.
+    """Return a byte for each column: the part of its type that a client needs to read binary rows.
 
-    It is the same from servers of both families, and for sessions of all character sets but `binary`, to which text is bytes.
+    It is the same from servers of both families, and for sessions of all character sets except `binary`, in which text is bytes.
     """
     return b"".join(map(_row_type, definitions))
 
 
-# A claim of a single message pays for a look-up only.
+# A claim of a single message pays only for a look-up.
 @lru_cache(maxsize=4096)
 def _row_type(definition: bytes) -> bytes:
     column = parse_column_definition(definition)
@@ -70,11 +70,11 @@ class BinaryRows:
         self._encoders = [_encoder(column.type, column.flags) for column in columns]
 
     def from_text(self, payload: bytes) -> bytes:
-        """Return a text row as a binary one. Raises WireError, and what `encode` raises."""
+        """Return a text row as a binary one. Raises WireError, and the errors of `encode`."""
         return self.encode(parse_text_row(payload, len(self._encoders)))
 
     def encode(self, values: Sequence[bytes | None]) -> bytes:
-        """Return the row of these values, each as the text protocol would say it.
+        """Return the row of these values, each in its text-protocol form.
 
         Raises:
             ValueOfOtherType: a column's type has no such value.
@@ -96,7 +96,7 @@ class BinaryRows:
 
 
 def _encoder(kind: int, flags: int) -> Callable[[bytes], bytes]:
-    """Return what encodes a value of a type, and raises ValueError or OverflowError for a text that is none."""
+    """Return the encoder for a type. It raises ValueError or OverflowError for a text that is not of the type."""
     size = INTEGER_BYTES.get(kind)
     if size is not None:
         signed = _is_signed(kind, flags)
@@ -112,7 +112,7 @@ def _encoder(kind: int, flags: int) -> Callable[[bytes], bytes]:
 
 
 def _is_signed(kind: int, flags: int) -> bool:
-    # A YEAR has no sign, and says so on some servers only.
+    # A YEAR has no sign, but only some servers set the flag.
     return not flags & FieldFlag.UNSIGNED and kind != FieldType.YEAR
 
 
@@ -136,7 +136,7 @@ def _day(text: bytes) -> bytes:
 
 
 def _date(text: bytes) -> bytes:
-    """Encode `2026-01-31`, with ` 12:30:00` and `.000001` where there are such."""
+    """Encode `2026-01-31`, with any ` 12:30:00` and `.000001`."""
     day, _, clock = text.partition(b" ")
     year, month, date = map(int, day.split(b"-"))
     data = year.to_bytes(2, "little") + bytes((month, date))

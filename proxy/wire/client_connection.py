@@ -1,4 +1,4 @@
-"""One backend, seen from its client: the login, up to the moment when commands may be sent.
+"""The proxy as the client of one backend: the login, until commands may be sent.
 
     GREETING ─ greeting ─► TLS ─ tls_started ─► AUTHENTICATING ─ OK ─► READY
     GREETING ─ greeting ──────────────────────► AUTHENTICATING
@@ -45,13 +45,13 @@ _LOGIN_BYTES_MAX: Final = 64 << 10
 # The packet size that the proxy announces; servers use it only for checks of their own.
 _PACKET_BYTES_MAX: Final = 1 << 30
 
-# Error codes of the client library, for what the client itself finds.
+# Error codes of the client library, for errors that the client itself finds.
 _CR_SSL_CONNECTION_ERROR: Final = 2026
 _CR_VERSION_ERROR: Final = 2007
 
 
 class LoginPhase(Enum):
-    """Where a connection stands."""
+    """The state of a connection."""
 
     GREETING = auto()
     TLS = auto()  # write ``data_to_send``, do the TLS handshake, then call ``tls_started``
@@ -98,7 +98,7 @@ class ClientConnection:
         return data
 
     def receive_data(self, data: bytes) -> LoginPhase:
-        """Accept bytes in pieces of any size; return the phase that they lead to.
+        """Accept bytes in pieces of any size; return the resulting phase.
 
         Raises BackendError with the server's own error if it refuses, WireError if its bytes are malformed; the connection
         cannot be used then. It must not be called once READY.
@@ -122,7 +122,7 @@ class ClientConnection:
         return self.phase
 
     def tls_started(self) -> None:
-        """Go on after the TLS handshake: bytes from now on have come through TLS."""
+        """Continue after the TLS handshake: bytes from now on have come through TLS."""
         assert self.phase is LoginPhase.TLS
         self.phase = next(self._steps)
 
@@ -152,7 +152,7 @@ class ClientConnection:
         yield LoginPhase.READY
 
     def _check(self, greeting: Greeting) -> None:
-        """Raise BackendError if the server lacks what is needed."""
+        """Raise BackendError if the server lacks a required capability."""
         missing = BACKEND_NEEDS & ~greeting.capabilities
         if missing:
             raise BackendError(

@@ -1,4 +1,4 @@
-"""Commands as they go to backends, and those of a client that have more than one argument.
+"""Commands for backends, and those client commands that have more than one argument.
 
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_command_phase.html
 
@@ -19,7 +19,7 @@ class StmtExecute(NamedTuple):
 
     statement_id: int
     flags: int
-    body: bytes  # what follows the iteration count: the parameters
+    body: bytes  # the part after the iteration count: the parameters
 
 
 def read_execute(payload: bytes) -> StmtExecute:

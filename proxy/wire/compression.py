@@ -4,13 +4,13 @@ https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_compressio
 
     3 bytes size as sent   1 byte number   3 bytes size once unpacked, 0: sent as it is   data
 
-The unpacked data is a piece of the ordinary stream: a part of a packet, or several packets. The numbers of pieces are
-counted apart from those of the packets inside: a command begins with 0 and its answer goes on counting. Those
-inside are checked by no server and no driver, because the client library of MySQL renumbers them.
+The unpacked data is a piece of the ordinary stream: a part of a packet, or several packets. Pieces have their own
+numbers, separate from those of the packets inside: a command begins with 0 and its answer continues the count. No server
+or driver checks the numbers inside, because the client library of MySQL renumbers them.
 
-A client may announce any size. Nothing is unpacked beyond what it announced, and it may announce
-no more than the largest packet, which is refused before a byte of it is unpacked. Both directions are worked in small
-portions: 15 KB may unpack to 16 MB, which took 60 ms at once, and to pack 16 MB that hardly shrink takes 250 ms.
+A client may announce any size. Nothing is unpacked beyond the announced size, and the announced size must not exceed
+the largest packet, which is refused before a byte of it is unpacked. Both directions are worked in small
+portions: 15 KB may unpack to 16 MB, which took 60 ms at once, and packing 16 MB that hardly shrink takes 250 ms.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
 
 
 _HEAD_BYTES: Final = 7
-# Below this size MySQL sends data unpacked, since packing would make it larger.
+# Below this size MySQL sends data unpacked, because packing would make it larger.
 _PACKED_BYTES_MIN: Final = 50
 # All sessions wait while one answer is packed; this level takes half the time of zlib's default.
 _ZLIB_LEVEL: Final = 3
-# A client asks for 1 to 22. From here on a little less to send takes a lot more time.
+# A client requests 1 to 22. From here on a slightly smaller result takes a lot more time.
 _ZSTD_LEVEL_MAX: Final = 6
-# What is unpacked at once, and from how much at once: some 0.5 ms.
+# How much is unpacked at once, and from how much: about 0.5 ms.
 _BITE_BYTES: Final = 256 << 10
 _PACKED_BITE_BYTES: Final = 64 << 10
-# A packet of which so much has come is packed on the way.
+# A packet of which this much has come is packed on the way.
 _AHEAD_BYTES: Final = 64 << 10
 # As much as the largest piece needs; a client must not make a server keep 128 MiB for it.
 _ZSTD_WINDOW: Final[dict[int, int]] = {zstd.DecompressionParameter.window_log_max: 24}
@@ -55,19 +55,19 @@ _ZSTD_WINDOW: Final[dict[int, int]] = {zstd.DecompressionParameter.window_log_ma
 class Packer(NamedTuple):
     """An algorithm."""
 
-    # Return what packs, or unpacks, one piece; every piece is packed by itself.
+    # Return the object that packs, or unpacks, one piece; every piece is packed separately.
     packing: Callable[[], Packing]
     unpacking: Callable[[], Unpacking]
 
     def unpack(self, data: bytes, size: int) -> Iterator[bytes]:
-        """Give what *data* is unpacked, in bites. Raises CannotUnpack unless it is *size* bytes."""
+        """Yield the unpacked *data*, in bites. Raises CannotUnpack unless it is *size* bytes."""
         unpacking = self.unpacking()
         start = 0
         while start < len(data) and not unpacking.eof:
             packed = data[start : start + _PACKED_BITE_BYTES]
             start += len(packed)
             while not unpacking.eof:
-                # One more than there may be: what comes beyond is noticed, and goes no further.
+                # One byte more than there may be, to notice a longer piece; it goes no further.
                 wanted = min(size + 1, _BITE_BYTES)
                 try:
                     found = unpacking.decompress(packed, wanted)
@@ -78,7 +78,7 @@ class Packer(NamedTuple):
                     raise CannotUnpack
                 if found:
                     yield found
-                # zlib hands back what it has not got to, and zstd keeps it by itself.
+                # zlib hands back its unread input, and zstd keeps it.
                 packed = getattr(unpacking, "unconsumed_tail", b"")
                 if not packed and len(found) < wanted:
                     break
@@ -91,7 +91,7 @@ ZLIB: Final = Packer(partial(zlib.compressobj, _ZLIB_LEVEL), zlib.decompressobj)
 
 
 def zstd_packer(level: int) -> Packer:
-    """Return the packer of CLIENT_ZSTD_COMPRESSION_ALGORITHM. *level* is what the client asked for in its login."""
+    """Return the packer of CLIENT_ZSTD_COMPRESSION_ALGORITHM. *level* is the one that the client requested in its login."""
     kept = min(max(level, 1), _ZSTD_LEVEL_MAX)
     return Packer(
         partial(zstd.ZstdCompressor, kept), partial(zstd.ZstdDecompressor, options=_ZSTD_WINDOW)
@@ -99,7 +99,7 @@ def zstd_packer(level: int) -> Packer:
 
 
 def packer_for(capabilities: int, zstd_level: int) -> Packer | None:
-    """Return the packer for the flags in force; None where nothing is packed. zlib comes first, as in MySQL."""
+    """Return the packer for the flags in force; None if nothing is packed. zlib comes first, as in MySQL."""
     if capabilities & Capability.COMPRESS:
         return ZLIB
     return zstd_packer(zstd_level) if capabilities & Capability.ZSTD_COMPRESSION else None
@@ -114,7 +114,7 @@ class Compression:
 
     _packer: Packer
     sequence: int = 0  # the number of the next piece that is packed
-    next_sequence: int = 0  # the number that the next piece received must carry
+    next_sequence: int = 0  # the number that the next received piece must carry
     # The beginning of a packet to be packed, and how much of it is packed already.
     _unfinished: bytearray = field(default_factory=bytearray)
     _ahead: _Ahead | None = None
@@ -128,8 +128,8 @@ class Compression:
     def pack_whole(self, data: bytes) -> bytes:
         """Return the bytes to send after *data*: the packets that it completes, packed.
 
-        mysql-connector-python reads no packet that is spread over more than two pieces, as those
-        of an answer would be that is forwarded as it comes.
+        mysql-connector-python reads no packet that is spread over more than two pieces, as happens
+        if an answer is forwarded as it comes.
         """
         start = end = 0
         first = b""
@@ -137,7 +137,7 @@ class Compression:
             self._unfinished += data
             wanted_bytes = HEADER_BYTES + int.from_bytes(self._unfinished[:3], "little")
             if len(self._unfinished) < wanted_bytes:
-                # To pack 16 MB at their end would hold all clients up for 250 ms.
+                # Packing 16 MB at their end would hold all clients up for 250 ms.
                 if len(self._unfinished) >= _AHEAD_BYTES:
                     if self._ahead is None:
                         self._ahead = _Ahead(self._packer.packing())
@@ -170,9 +170,9 @@ class Compression:
         return b"".join(pieces)
 
     def _piece(self, data: bytes, packed: bytes) -> bytes:
-        """Return a piece as it goes on the wire: packed if that is less."""
+        """Return a piece as it goes on the wire: packed if that is smaller."""
         unpacked_bytes = len(data)
-        # A length of 0 for the unpacked bytes says that the piece is not packed.
+        # A length of 0 for the unpacked bytes means that the piece is not packed.
         if len(packed) >= len(data):
             packed, unpacked_bytes = data, 0
         head = (len(packed) | self.sequence << 24).to_bytes(HEADER_BYTES, "little")
@@ -181,8 +181,8 @@ class Compression:
 
     def feed(self, data: bytes) -> None:
         """Accept bytes in pieces of any size."""
-        # Cut once for each read from the socket, not for each piece: a cut moves all that
-        # follows.
+        # Cut once for each read from the socket, not for each piece, because a cut moves everything
+        # that follows.
         if self._at:
             del self._buffer[: self._at]
             self._at = 0
@@ -255,7 +255,7 @@ class Compression:
         bite = next(unpacked, b"")
         self._unpacked_left -= len(bite)
         if not self._unpacked_left:
-            # It raises here if the piece does not end where it said.
+            # It raises here if the piece does not end at its announced size.
             next(unpacked, b"")
             self._unpacked = None
         return bite

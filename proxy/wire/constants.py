@@ -1,10 +1,10 @@
-"""The protocol's numbers, under the manual's names: those that something here asks for.
+"""The protocol's numbers, under the manual's names, as far as the proxy uses them.
 
 Flags: https://dev.mysql.com/doc/dev/mysql-server/latest/group__group__cs__capabilities__flags.html
 Commands: https://dev.mysql.com/doc/dev/mysql-server/latest/my__command_8h.html
 MariaDB's own: https://mariadb.com/kb/en/connection/#capabilities
 
-Flags are plain integers: an operation on an ``IntFlag`` costs some 0.4 µs, one on an ``int`` 0.02 µs.
+Flags are plain integers: an operation on an ``IntFlag`` costs about 0.4 µs, one on an ``int`` 0.02 µs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 
 
 class Capability:
-    """What a peer can do; in force is what both sides announced."""
+    """The capabilities of a peer; those that both sides announced are in force."""
 
     LONG_PASSWORD: Final = 1  # cleared by MariaDB clients: "I speak the MariaDB extensions"
     FOUND_ROWS: Final = 1 << 1
@@ -40,7 +40,7 @@ class Capability:
     SESSION_TRACK: Final = 1 << 23
     DEPRECATE_EOF: Final = 1 << 24
     ZSTD_COMPRESSION: Final = 1 << 26
-    # MariaDB's own, which travels apart and only between peers that both clear LONG_PASSWORD.
+    # MariaDB's own, which travels separately and only between peers that both clear LONG_PASSWORD.
     EXTENDED_METADATA: Final = 1 << 35
 
     @classmethod
@@ -123,7 +123,7 @@ class FieldType(IntEnum):
 BLOB_TYPES: Final = frozenset(
     {FieldType.TINY_BLOB, FieldType.MEDIUM_BLOB, FieldType.LONG_BLOB, FieldType.BLOB}
 )
-# Those of character strings and of byte strings: `ColumnDefinition.charset` says which.
+# Those of character strings and of byte strings; `ColumnDefinition.charset` distinguishes them.
 STRING_TYPES: Final = BLOB_TYPES | {FieldType.VARCHAR, FieldType.VAR_STRING, FieldType.STRING}
 
 
@@ -142,13 +142,13 @@ class TrackerKind(IntEnum):
 
     SYSVAR = 0
     SCHEMA = 1
-    STATE = 2  # "something changed", not what
+    STATE = 2  # "something changed", without details
     GTIDS = 3
     TXCHAR = 4  # the statements that would start this transaction again
     TXSTATE = 5
 
 
-# The first byte of a packet, where it decides what the packet is.
+# The first byte of a packet, if it decides the kind of packet.
 OK_HEADER: Final = 0x00
 AUTH_MORE_DATA: Final = 0x01
 LOCAL_INFILE: Final = 0xFB
@@ -162,7 +162,7 @@ NATIVE_PASSWORD: Final = "mysql_native_password"  # noqa: S105 - a plugin's name
 CACHING_SHA2: Final = "caching_sha2_password"
 NONCE_BYTES: Final = 20
 
-# What the proxy announces to clients. SSL is added where a certificate is configured.
+# The proxy's offer to clients. SSL is added if a certificate is configured.
 PROXY_OFFER: Final = (
     Capability.LONG_PASSWORD
     | Capability.FOUND_ROWS
@@ -185,14 +185,14 @@ PROXY_OFFER: Final = (
     | Capability.DEPRECATE_EOF
 )
 
-# Offered next to it where every server has it. A server is asked for it where the client has it
+# Offered as well if every server has it. A server is asked for it if the client has it
 # (`SessionState.variant`): it changes the layout of every column definition.
 MARIADB_METADATA: Final = Capability.EXTENDED_METADATA
 
-# Offered next to it. Not asked of a backend: the proxy stands next to its servers.
+# Offered as well. Not requested from a backend, because the proxy runs close to its servers.
 COMPRESSIONS: Final = Capability.COMPRESS | Capability.ZSTD_COMPRESSION
 
-# What every backend must offer: `response_reader` relies on these being in force on that leg.
+# Every backend must offer these: `response_reader` relies on them for that leg.
 BACKEND_NEEDS: Final = (
     Capability.PROTOCOL_41
     | Capability.SECURE_CONNECTION
@@ -202,7 +202,7 @@ BACKEND_NEEDS: Final = (
     | Capability.DEPRECATE_EOF
 )
 
-# What is asked of a backend if it offers it. Never MULTI_STATEMENTS (the proxy splits, so an
+# Requested from a backend if it offers them. Never MULTI_STATEMENTS (the proxy splits, so an
 # injected second statement has no way in).
 BACKEND_WISHES: Final = BACKEND_NEEDS | (
     Capability.LONG_PASSWORD
@@ -211,14 +211,14 @@ BACKEND_WISHES: Final = BACKEND_NEEDS | (
     | Capability.PS_MULTI_RESULTS
     | Capability.PLUGIN_AUTH_LENENC
     | Capability.CONNECT_ATTRS
-    # `response_reader` gives a file to a server for LOAD DATA LOCAL only, whatever it asks for.
+    # `response_reader` gives a file to a server for LOAD DATA LOCAL only, whatever it requests.
     | Capability.LOCAL_FILES
 )
 
 BINARY_CHARSET: Final = 63
 UTF8MB4_CHARSET: Final = 45  # utf8mb4_general_ci: the one utf8mb4 collation all servers know
 
-# Collation ids a client may name in its login → (character set, collation), where no server of
+# Collation ids a client may name in its login → (character set, collation), if no server of
 # this proxy knows the number.
 CHARSETS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
     {

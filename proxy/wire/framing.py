@@ -1,7 +1,7 @@
 """The stream as packets: three bytes of length, one of sequence, then the payload.
 
 A payload of 16 MiB - 1 or more travels in several frames; the last is shorter than the
-maximum, if need be empty. Sequence numbers count frames and wrap at 256.
+maximum, possibly empty. Sequence numbers count frames and wrap at 256.
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_packets.html
 """
 
@@ -29,9 +29,9 @@ def frame(payload: bytes, sequence: int) -> bytes:
 
 
 def frame_parts(parts: Iterable[bytes | memoryview], sequence: int) -> bytes:
-    """Return what `frame` returns for the payload that *parts* make together, in one copy.
+    """Return the same as `frame` for the payload of joined *parts*, in one copy.
 
-    Each copy of 16 MB takes some 5 ms, in which all sessions wait.
+    Each copy of 16 MB takes about 5 ms, in which all sessions wait.
     """
     views = [memoryview(part) for part in parts]
     left = sum(map(len, views))
@@ -83,11 +83,11 @@ class Framer:
     packet_bytes_max: int
     next_sequence: int = 0  # the number that the next frame must carry
     is_numbered: bool = True  # the sequence numbers of frames are checked
-    # Received bytes, and where the part that was not taken yet starts.
+    # Received bytes, and the start of the part that was not taken yet.
     _buffer: bytes | bytearray = b""
     _at: int = 0
-    # What has come of a payload that is not complete. It grows where it is, and what it gives in
-    # the end is no copy: each copy of 16 MB takes some 5 ms, in which all clients wait.
+    # The beginning of an incomplete payload. It grows in place and is returned without a copy,
+    # because each copy of 16 MB takes about 5 ms, in which all clients wait.
     _gathered: BytesIO | None = None
     # How much of its frame is still to come, and whether another frame follows.
     _frame_left: int = 0
@@ -106,7 +106,7 @@ class Framer:
         self._buffer += data
 
     def feed_next(self, data: bytes) -> bytes | None:
-        """Do `feed`, then `next_packet`: one test where *data* is one packet and nothing waits."""
+        """Do `feed`, then `next_packet`: one test if *data* is one packet and nothing waits."""
         size = len(data) - HEADER_BYTES
         if (
             0 <= size < FRAME_BYTES_MAX
@@ -159,7 +159,7 @@ class Framer:
             return payload
 
     def _gather(self) -> bool:
-        """Take what has come of a frame; True when that is all of it."""
+        """Take the received part of a frame; True if that is all of it."""
         assert self._gathered is not None
         with memoryview(self._buffer) as view:
             taken = self._gathered.write(view[self._at : self._at + self._frame_left])
@@ -196,7 +196,7 @@ class Framer:
 
     @property
     def has_packet(self) -> bool:
-        """True when the next frame is here as a whole."""
+        """True when the next frame is complete."""
         if self._frame_left:
             return self._at + self._frame_left <= len(self._buffer)
         start = self._at + HEADER_BYTES

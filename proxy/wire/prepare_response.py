@@ -66,7 +66,7 @@ class PrepareReader:
             self.rest = self._framer.take_rest()
 
     def _packet(self, payload: bytes) -> bool:
-        """Take one packet; True when it was the last."""
+        """Process one packet; True if it was the last."""
         if not self._started:
             self._head(payload)
         elif self._parameters_left:

@@ -35,7 +35,7 @@ _MORE_RESULTS: Final = Status.MORE_RESULTS_EXISTS
 
 @dataclass(slots=True, eq=False)
 class Resequencer(Forwarder):
-    """Path (b): renumbers what the backend sends, and makes several answers one.
+    """Path (b): renumbers the packets of backends, and joins several answers into one.
 
     A client without DEPRECATE_EOF gets its EOF packets back.
 
@@ -45,18 +45,18 @@ class Resequencer(Forwarder):
     _: KW_ONLY
     # The number of the first packet, then that after the last packet handed out, at any time.
     next_sequence: int = 1
-    # False drops the column definitions, since an earlier shard has sent them.
+    # False drops the column definitions, because an earlier shard has sent them.
     columns: bool = True
-    # False drops the last OK, since a later shard follows; an ERR is never dropped.
+    # False drops the last OK, because a later shard follows; an ERR is never dropped.
     final: bool = True
     # The flags of the EOF after the columns, which a backend with DEPRECATE_EOF never sends.
     columns_status: int = Status.AUTOCOMMIT
-    # The answer is one to a CALL. There the flags of that EOF distinguish rows from OUT parameters, and whether more results
-    # follow. They stand at the result's end, so the first row is held back until it is known whether the end follows it.
+    # The answer is one to a CALL. Then the flags of that EOF distinguish rows from OUT parameters, and show whether more results
+    # follow. They are at the result's end, so the first row is held back until it is known whether the end follows it.
     call: bool = False
     # The EOF behind the columns waits for the packet that follows it.
     _eof_due: bool = False
-    # By how much the client's numbers are ahead of the backend's, while a file is sent.
+    # How far the client's numbers are ahead of the backend's while a file is sent.
     _infile_shift: int | None = None
 
     def __post_init__(self) -> None:
@@ -66,7 +66,7 @@ class Resequencer(Forwarder):
             self.columns_status |= _MORE_RESULTS
 
     def feed(self, chunk: bytes) -> bytes:
-        """Accept bytes in pieces of any size; return what goes to the client now.
+        """Accept bytes in pieces of any size; return the bytes to forward to the client now.
 
         When ``wants_local_infile`` is set, the client's data goes to the backend before the
         next call.
@@ -78,13 +78,13 @@ class Resequencer(Forwarder):
             chunk = self._held + chunk
             self._held = b""
         if self._infile_shift is not None and len(chunk) >= HEADER_BYTES:
-            # The packets of the file have moved both counts on.
+            # The packets of the file have advanced both counts.
             self.next_sequence = chunk[3] + self._infile_shift & 0xFF
             self._infile_shift = None
         # Sequence bytes are overwritten in a copy: one copy of the chunk is cheaper than a piece for each row.
         out = bytearray(chunk)
         pieces: list[bytes | bytearray] = []
-        start = 0  # what lies before is in `pieces`, or dropped
+        start = 0  # earlier bytes are in `pieces`, or dropped
         pos = self._skip
         end = len(chunk)
         last = end - HEADER_BYTES
@@ -93,7 +93,7 @@ class Resequencer(Forwarder):
         rows = self.rows
         sequence = self.next_sequence
         while True:
-            # The two inner loops stand in `PassThrough.feed` too, without the numbers. They are
+            # The two inner loops are also in `PassThrough.feed`, without the numbers. They are
             # written out twice because a call for each row would cost about as much as the row
             # itself.
             if state == COLUMNS and self.columns:
@@ -134,7 +134,7 @@ class Resequencer(Forwarder):
             size = word & 0xFFFFFF
             stop = pos + HEADER_BYTES + size
             if state == FIRST and size == 1 and 0 < first < LOCAL_INFILE and self.columns:
-                # A column count of one byte: what nearly all answers with rows begin with.
+                # A column count of one byte begins nearly all answers with rows.
                 state = COLUMNS
                 left = first
                 out[pos + 3] = sequence
@@ -219,7 +219,7 @@ class Resequencer(Forwarder):
         return parse_ok(chunk[start:stop]).status if stop <= len(chunk) else None
 
     def _for_client(self, payload: bytes, state: int, sequence: int) -> tuple[bytes, int]:
-        """Return what the client gets for a packet that is no row and no definition.
+        """Return the client's form of a packet that is no row and no definition.
 
         Framed, with the number that follows.
         """

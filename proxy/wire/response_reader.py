@@ -1,10 +1,10 @@
-"""A backend's answer on its way to the client: the places in it, and what its special packets mean there.
+"""A backend's answer on its way to the client: the places in it, and the meaning of its special packets there.
 
-Three readers stand on this one, each for one data path and fed with chunks as they come: ``pass_through`` forwards them,
+Three readers are built on this one, each for one data path and fed with chunks as they come: ``pass_through`` forwards them,
 ``resequencer`` renumbers packets and writes EOF packets in or out, ``row_collector`` gives the rows. A packet that may be the
 last one is held back until it is whole, and all others pass even when they are cut: any cut of the stream gives the same bytes.
 
-What the first byte of a packet says depends on the place:
+The meaning of a packet's first byte depends on the place:
 
     first packet   0x00 or 0xFE: OK    0xFF: ERR    0xFB: send me a file    else: column count
     among rows     0xFE in a packet below 16 MiB: OK    0xFF: ERR    else: a row
@@ -45,14 +45,14 @@ _SESSION_TRACK: Final = Capability.SESSION_TRACK
 _MORE_RESULTS: Final = Status.MORE_RESULTS_EXISTS
 STATE_CHANGED: Final = Status.SESSION_STATE_CHANGED
 _NO_COUNTERS: Final = bytes((EOF_HEADER, 0, 0))
-# MariaDB leaves an empty info out, MySQL may write its length.
+# MariaDB omits an empty info, MySQL may write its length.
 _NO_WARNINGS: Final = (b"\0\0", b"\0\0\0")
 
 # A frame's header and the first byte behind it, in one call: 0.07 µs for a whole turn of a
 # row loop, against 0.10 µs with three index operations (CPython 3.11).
 head: Final = Struct("<IB").unpack_from
 
-# States: what the next packet is. Plain integers because they are compared for every packet.
+# States: the kind of the next packet. Plain integers because they are compared for every packet.
 FIRST: Final = 0
 COLUMNS: Final = 1
 ROWS: Final = 2
@@ -63,7 +63,7 @@ DONE: Final = 4
 class AnswerKind(IntEnum):
     """The shape of an answer, which follows from the command, as the first state.
 
-    Numbers, because to ask a mere `Enum` for its value is a call of Python's (0.2 µs).
+    Numbers, because reading the value of a mere `Enum` is a call of Python's (0.2 µs).
     """
 
     RESULT = FIRST  # COM_QUERY, COM_STMT_EXECUTE and everything answered by a lone OK
@@ -79,7 +79,7 @@ class ResponseReader:
     ``status``: flags of the last OK; 0 before it and after an ERR, which carries none.
     ``error``: the ERR that ended the answer, or None.
     ``rows``: rows so far, over all results of the answer.
-    ``wants_local_infile``: the backend asks for this file; ``infile_sequence`` is the number that
+    ``wants_local_infile``: the backend requests this file; ``infile_sequence`` is the number that
     the first packet of the file must carry to the backend. The client's packets go to it one
     for one, the empty last one too.
     """
@@ -111,9 +111,9 @@ class ResponseReader:
 
     @property
     def is_plain(self) -> bool:
-        """True when the answer ended with an OK that says nothing but its flags.
+        """True when the answer ended with an OK that has nothing but its flags.
 
-        No counters, no warnings, no session state: what nearly every SELECT ends with. Asking
+        No counters, no warnings, no session state: nearly every SELECT ends like this. The test
         costs a tenth of decoding the OK.
         """
         payload = self._ok_payload
@@ -148,7 +148,7 @@ class ResponseReader:
             raise WireError("unexpected packet in a result set")
         if first == LOCAL_INFILE:
             if not self.allows_local_infile:
-                # A server may ask for any file at any time; it gets one for LOAD DATA only.
+                # A server may request any file at any time; it gets one for LOAD DATA only.
                 raise WireError("the server asks for a file that was not offered")
             self.wants_local_infile = payload[1:]
             return INFILE

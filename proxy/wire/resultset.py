@@ -2,13 +2,13 @@
 
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_response_packets.html
 
-Two rules are those of the servers, and not of the manual:
+Two rules follow the servers, and not the manual:
 
 * the text of an OK packet ("Rows matched: 1 …") has its length in front for every client,
-  also for one without SESSION_TRACK, for whom the manual says "up to the end"; and it is left
+  even one without SESSION_TRACK, for which the manual has "up to the end"; and it is left
   out altogether when it is empty and no session state follows;
 * so an OK packet reads the same with and without SESSION_TRACK unless the flag
-  SESSION_STATE_CHANGED is set in it. ``response_reader`` forwards most answers untouched because of it.
+  SESSION_STATE_CHANGED is set in it. This lets ``response_reader`` forward most answers untouched.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Ok(NamedTuple):
 
     @property
     def trackers(self) -> tuple[Tracker, ...]:
-        """What changed in the session, in the server's order; WireError if it is malformed."""
+        """The changes of the session, in the server's order; WireError if they are malformed."""
         return parse_trackers(self.session_state) if self.session_state else ()
 
 
@@ -141,7 +141,7 @@ def ok_packet(
 
 
 def with_insert_id(framed: bytes, insert_id: int) -> bytes:
-    """Return an OK packet, header and all, with another insert id; anything else as it is."""
+    """Return an OK packet, header and all, with another insert id; anything else unchanged."""
     if framed[HEADER_BYTES : HEADER_BYTES + 1] != bytes((OK_HEADER,)):
         return framed
     _, start = read_lenenc_int(framed, HEADER_BYTES + 1)
@@ -150,12 +150,12 @@ def with_insert_id(framed: bytes, insert_id: int) -> bytes:
 
 
 def row_info(affected_rows: int, warnings: int) -> bytes:
-    """Return the text of the OK of an INSERT of one row that is one of several, or was selected: a server sends none for VALUES."""
+    """Return the OK text for an INSERT of one row of several, or of one selected row; a server sends none for VALUES."""
     return b"Records: 1  Duplicates: %d  Warnings: %d" % (affected_rows != 1, warnings)
 
 
 def with_row_info(framed: bytes) -> bytes:
-    """Return an OK packet without a text, header and all, with that of `row_info`; anything else as it is."""
+    """Return an OK packet without a text, header and all, with that of `row_info`; anything else unchanged."""
     payload = framed[4:]
     if payload[:1] != bytes((OK_HEADER,)):
         return framed
@@ -193,7 +193,7 @@ def err_packet(code: int, sqlstate: str, message: str, capabilities: int) -> byt
 
 
 def message_bytes(message: str) -> bytes:
-    """Return an error's words as a client reads them; what it wrote itself as it wrote it."""
+    """Return an error's text as a client reads it; parts of its own text unchanged."""
     try:
         return message.encode("utf-8", _AS_IT_IS)
     except UnicodeEncodeError:  # surrogates of a configuration's JSON
@@ -214,7 +214,7 @@ def column_count(count: int) -> bytes:
 def column_definition(column: ColumnDefinition, capabilities: int = 0) -> bytes:
     """Return a column definition (ColumnDefinition41).
 
-    A client with EXTENDED_METADATA reads of each column what MariaDB's types lack, here nothing:
+    For each column, a client with EXTENDED_METADATA also reads details that MariaDB's types lack, here none:
     https://mariadb.com/kb/en/result-set-packets/#column-definition-packet
     """
     return b"".join(
@@ -274,8 +274,8 @@ def resultset_head(
 def parse_ok(payload: bytes) -> Ok:
     """Read an OK packet, with either header, as a server writes it.
 
-    Or the EOF of older clients, which has warnings and flags alone. MySQL sends it behind the columns,
-    whatever was negotiated, when a procedure's SELECT fails in a function whose handler says RESIGNAL;
+    Or the EOF of older clients, which has only warnings and flags. MySQL sends it behind the columns,
+    whatever was negotiated, when a procedure's SELECT fails in a function whose handler has RESIGNAL;
     the error follows. Newer clients take it for the end of the rows.
     """
     if len(payload) == EOF_BYTES and payload[0] == EOF_HEADER:
@@ -296,7 +296,7 @@ def parse_ok(payload: bytes) -> Ok:
 
 
 def parse_err(payload: bytes) -> Err:
-    """Read an ERR packet; a server that does not know our flags yet leaves SQLSTATE out."""
+    """Read an ERR packet; a server that does not know our flags yet omits the SQLSTATE."""
     cursor = PacketReader(payload, pos=1)
     code = cursor.uint(2)
     if payload[3:4] == b"#" and cursor.remaining >= 6:
@@ -332,7 +332,7 @@ def parse_trackers(session_state: bytes) -> tuple[Tracker, ...]:
 
 
 STATE_CHANGED: Final = bytes((TrackerKind.STATE, 1)) + b"1"
-# What servers report of every session by default.
+# The variables that servers report of every session by default.
 SHOWN_BY_DEFAULT: Final = frozenset(
     {
         "autocommit",
@@ -352,7 +352,7 @@ def shown_to(
 ) -> bytes:
     """Return the part of a server's session state that a client is shown.
 
-    A server reports many more variables to the proxy than the client has asked for, and the name of a database where the client
+    A server reports many more variables to the proxy than the client has requested, and the name of a database where the client
     knows a keyspace. https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_ok_packet.html
 
     variables: the system variables that the client wants reported; None is all of them.
@@ -394,7 +394,7 @@ def _entry(kind: int, content: bytes) -> bytes:
 
 
 def parse_column_definition(payload: bytes) -> ColumnDefinition:
-    """Read a column definition (ColumnDefinition41), also one with extended metadata."""
+    """Read a column definition (ColumnDefinition41), with or without extended metadata."""
     cursor = PacketReader(payload)
     cursor.lenenc_bytes()  # the catalog, always "def"
     schema, table, org_table, name, org_name = (_text(cursor.lenenc_bytes()) for _ in range(5))
@@ -410,7 +410,7 @@ def with_type_of(payload: bytes, other: bytes) -> bytes:
 
 
 def parse_text_row(payload: bytes, columns: int | None = None) -> list[bytes | None]:
-    """Return the values of a text row; WireError if it is cut or has not *columns* values."""
+    """Return the values of a text row; WireError if it is cut or does not have *columns* values."""
     values: list[bytes | None] = []
     pos = 0
     end = len(payload)

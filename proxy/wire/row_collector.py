@@ -28,14 +28,14 @@ class RowCollector(ResponseReader):
 
     ``columns``: the column definitions, as payloads.
 
-    A second result set is refused with WireError: nothing that is merged has one.
+    A second result set is refused with WireError: no merged statement has one.
 
     Measured on CPython 3.11: 0.13 µs a row.
     """
 
     columns: list[bytes] = field(default_factory=list)
     _buffer: bytearray = field(default_factory=bytearray)
-    _needed_bytes: int = 0  # the buffer holds nothing whole until it has as many
+    _needed_bytes: int = 0  # the buffer holds nothing whole until it has this many
     # The full-size frames of a row that is not complete.
     _big: bytearray = field(default_factory=bytearray)
 
@@ -87,7 +87,7 @@ class RowCollector(ResponseReader):
         return found
 
     def _packet(self, payload: bytes, found: list[bytes]) -> None:
-        """Take a whole packet that the row loop left: no row, or a piece of a big one."""
+        """Process a whole packet that the row loop left: no row, or a piece of a big one."""
         size = len(payload)
         is_row = self._continues or (
             self._state == ROWS and size == FRAME_BYTES_MAX and payload[0] != ERR_HEADER

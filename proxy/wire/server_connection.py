@@ -1,4 +1,4 @@
-"""One client, seen from the server: bytes in, events out, and the bytes of the login back.
+"""The proxy as the server of one client: bytes in, events out, and the bytes of the login back.
 
 The shell writes ``data_to_send``, feeds ``receive_data`` and acts on the events; it writes answers to
 commands itself. The phases and every allowed move between them are the table ``_NEXT``:
@@ -101,7 +101,7 @@ Event = (
 
 
 class ConnectionPhase(Enum):
-    """Where a connection stands."""
+    """The state of a connection."""
 
     GREETED = auto()
     TLS = auto()
@@ -145,8 +145,8 @@ class ServerConnection:
     is_tls: bool = False
     # Whole packets, or packed bytes, wait; call ``receive_data(b"")`` for them after other sessions have run.
     holds_back: bool = False
-    # Packs and unpacks all bytes after the first login, None where the client does not compress. `receive_data` unpacks; the
-    # shell packs what it writes.
+    # Packs and unpacks all bytes after the first login, None if the client does not compress. `receive_data` unpacks; the
+    # shell packs its own output.
     compression: Compression | None = None
     _held_bytes: int = 0
     _auth: ServerAuth | None = None
@@ -159,7 +159,7 @@ class ServerConnection:
 
     @property
     def is_mariadb(self) -> bool:
-        """True when the greeting says that the client speaks to MariaDB."""
+        """True when the greeting makes the client expect MariaDB."""
         return "MariaDB" in self._greeting.server_version
 
     def data_to_send(self) -> bytes:
@@ -171,9 +171,9 @@ class ServerConnection:
         return data
 
     def receive_data(self, data: bytes) -> list[Event]:
-        """Accept bytes in pieces of any size; return what they complete, in order.
+        """Accept bytes in pieces of any size; return the events they complete, in order.
 
-        Never raises for what the client sent: the last event is then ``Closed``. Call it with
+        Never raises for the client's bytes: the last event is then ``Closed``. Call it with
         ``b""`` after ``accept`` to get commands that came together with the login.
         """
         if self.phase is ConnectionPhase.CLOSED:
@@ -183,8 +183,8 @@ class ServerConnection:
             if self.compression is not None:
                 self._unpack(self.compression, data, events)
             elif self.phase is ConnectionPhase.COMMAND:
-                # The usual read brings one whole packet: no list of packets, and no loop, for
-                # that.
+                # The usual read brings one whole packet, which needs no list of packets, and no
+                # loop.
                 payload = self._framer.feed_next(data)
                 if payload is not None:
                     self._command(payload, events)
@@ -198,9 +198,9 @@ class ServerConnection:
         return events
 
     def judge(self) -> Generator[None, None, list[Event]]:
-        """Judge the proof of a ``Deferred``, in pieces; return what follows, as `receive_data`.
+        """Judge the proof of a ``Deferred``, in pieces; return the next events, as `receive_data`.
 
-        Call ``receive(b"")`` then, to get what came behind the proof.
+        Call ``receive(b"")`` then, to get packets that came after the proof.
         """
         assert self._auth is not None
         events: list[Event] = []
@@ -220,7 +220,7 @@ class ServerConnection:
         events.append(Closed(error))
 
     def _packets(self, events: list[Event]) -> None:
-        """Take the packets that are whole, some at a time, and count what is left."""
+        """Take complete packets, some at a time, and count the rest."""
         framer = self._framer
         for _ in range(_PACKETS_MAX):
             payload = None if self.phase in _PAUSED else framer.next_packet()
@@ -238,7 +238,7 @@ class ServerConnection:
         self._count()
 
     def _count(self) -> None:
-        """Count what waits. Raises as `Memory.change`."""
+        """Count the waiting bytes. Raises as `Memory.change`."""
         held_bytes = self._framer.held_bytes
         if self.compression is not None:
             held_bytes += self.compression.held_bytes
@@ -247,15 +247,15 @@ class ServerConnection:
         try:
             self.memory.change(held_bytes - self._held_bytes, slack_bytes=_SLACK_BYTES)
         except ProxyError:
-            # The answer is one to the command whose frame has begun.
+            # The answer belongs to the command whose frame has begun.
             self._framer.next_sequence = self._framer.next_sequence + 1 & 0xFF
             raise
         self._held_bytes = held_bytes
 
     def _unpack(self, compression: Compression, data: bytes, events: list[Event]) -> None:
-        """Unpack what is in *data*, as far as memory allows for one call."""
+        """Unpack *data*, as far as memory allows for one call."""
         compression.feed(data)
-        # What waits for the shell to move on comes before any new piece.
+        # Packets that wait for the shell come before any new piece.
         self._packets(events)
         unpacked_bytes = 0
         while (
@@ -265,7 +265,7 @@ class ServerConnection:
         ):
             in_conversation = self.phase is not ConnectionPhase.COMMAND
             if in_conversation and not compression.is_mid_piece:
-                # A login or a file: both sides go on counting from what the other has sent.
+                # A login or a file: both sides continue the count of the other's packets.
                 compression.next_sequence = compression.sequence
             piece = compression.next_piece(self._framer.packet_bytes_max + HEADER_BYTES)
             if piece is None:
@@ -286,7 +286,7 @@ class ServerConnection:
         self._count()
 
     def tls_started(self) -> None:
-        """Go on: what is received from now on came through TLS."""
+        """Continue: bytes received from now on came through TLS."""
         self._move(ConnectionPhase.GREETED)
         self.is_tls = self.is_secure = True
 
@@ -343,13 +343,13 @@ class ServerConnection:
             if not self._greeting.capabilities & Capability.SSL:
                 raise WireError("TLS was not offered")
             self._move(ConnectionPhase.TLS)
-            # What came behind the request is TLS already. It must not be read as clear text:
-            # an attacker on the way could have put it there.
+            # The bytes after the request are TLS already. They must not be read as clear text:
+            # an attacker on the way could have put them there.
             events.append(TlsRequested(self._framer.take_rest()))
             return
-        # Only what this packet says counts: what came before TLS may be forged.
+        # Only this packet counts: everything before TLS may be forged.
         login = decode_login(payload)
-        # What was not offered is not in force, whatever the client asks for.
+        # A flag that was not offered is not in force, whatever the client requests.
         self.capabilities = login.capabilities & self._greeting.capabilities
         if self.requires_tls and not self.is_secure:
             raise InsecureTransport
@@ -411,14 +411,14 @@ class ServerConnection:
 _LOGIN_BYTES_MAX: Final = 64 << 10
 # How much one call of `receive_data` unpacks before it gives the shell a chance to pause.
 _UNPACKED_BYTES_MAX: Final = 1 << 20
-# So far beyond its budget a connection may go with a command that is not whole. To refuse one
-# there is to close; a piece of long data (drivers send 1 MiB at most) is refused when it is whole.
+# How far a connection may exceed its budget with an incomplete command. To refuse one
+# means to close; a piece of long data (drivers send 1 MiB at most) is refused when it is whole.
 _SLACK_BYTES: Final = 1 << 20
-# And how many packets it takes: the 25,000 that one read can bring, each of which closes a
+# How many packets it takes: the 25,000 that one read can bring, each of which closes a
 # statement, would hold all other clients up for 0.1 s.
 _PACKETS_MAX: Final = 500
 
-# The client is not to be read: bytes wait until the shell has moved on. No set: the hash of an
+# The client must not be read: bytes wait until the shell continues. Not a set, because the hash of an
 # enumeration's member is a call of Python's, here for every packet.
 _PAUSED: Final = (
     ConnectionPhase.TLS,

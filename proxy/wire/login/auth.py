@@ -72,7 +72,7 @@ class RsaKey(Protocol):
 class Authenticated:
     """The proof of a login. Only a finished ``ServerAuth`` makes one.
 
-    info: the text of the OK packet that will say so. ahead: a payload to send before it.
+    info: the text of the OK packet to come. ahead: a payload to send before it.
     """
 
     user: str
@@ -89,18 +89,18 @@ class Deferred:
 
 # Bytes are a payload to send, which the client answers.
 Step = bytes | Deferred | Authenticated
-# It is sent what the client answers. Behind a Deferred that is costly it yields None after each piece of the work.
+# It is sent the client's answer. After a costly Deferred it yields None after each piece of the work.
 _Steps = Generator[bytes | Deferred | None, Any, Authenticated]
 
 
 class Authenticator:
     """The accounts and keys that all logins of one listener share.
 
-    accounts: what judges a user's proofs, by name; names are compared byte for byte, as servers do.
+    accounts: the verifiers of users, by name; names are compared byte for byte, as servers do.
     nonces: draws a fresh nonce, see ``nonce_from``.
     decoy_seed: any secret bytes; makes the decoys' hashes.
-    rsa_key: for full authentication without TLS, which is refused where the key is None.
-    certificate_sha256: SHA-256 of the TLS certificate in DER, where the greeting announces
+    rsa_key: for full authentication without TLS, which is refused if the key is None.
+    certificate_sha256: SHA-256 of the TLS certificate in DER, if the greeting announces
         MariaDB 11.4 or newer, whose clients expect the signature. Else None.
     """
 
@@ -120,10 +120,10 @@ class Authenticator:
         self.replace(accounts)
 
     def replace(self, accounts: Mapping[str, Verifier]) -> None:
-        """Replace the accounts for logins from now on; a login that has begun goes on with the former ones."""
+        """Replace the accounts for future logins; a login that has begun keeps the former ones."""
         self._accounts = accounts
         # Decoys are of the same kinds as the accounts: else the plugin that a refused login is
-        # asked for would reveal which names there are.
+        # asked for would reveal which names exist.
         self._decoys = [
             verifier.decoy(self._decoy_seed)
             for verifier in accounts.values() or [Verifier.from_password("")]
@@ -136,7 +136,7 @@ class Authenticator:
     def verifier_of(self, user: str) -> tuple[Verifier, bool]:
         """Return the account's verifier and True, or a decoy and False.
 
-        The decoy depends on the name only, so asking twice shows no more than asking once.
+        The decoy depends only on the name, so asking twice reveals no more than asking once.
         """
         account = self._accounts.get(user)
         if account is not None:
@@ -147,8 +147,8 @@ class Authenticator:
 def _plugin_for(verifier: Verifier, asked: str, greeted: str) -> str:
     """Return *asked* if *verifier* can check proofs of that plugin, else the plugin that it can.
 
-    greeted: what the greeting named, for a client that asks for something else altogether;
-        libmariadb without the plugin that it is to use asks for `dummy_fallback_auth`.
+    greeted: the plugin in the greeting, for a client that asks for something else altogether;
+        libmariadb without the plugin that it should use asks for `dummy_fallback_auth`.
     """
     if verifier.native is None:
         return CACHING_SHA2
@@ -161,7 +161,7 @@ def _plugin_for(verifier: Verifier, asked: str, greeted: str) -> str:
 class ServerAuth:
     """One login attempt.
 
-    ``begin`` once with the client's request, ``receive`` every further packet, and ``judge`` what is ``Deferred``, until an
+    ``begin`` once with the client's request, ``receive`` every further packet, and ``judge`` every ``Deferred``, until an
     ``Authenticated`` comes back. After AccessDenied the connection must close.
     """
 
@@ -185,7 +185,7 @@ class ServerAuth:
         return self.receive(None)
 
     def receive(self, payload: bytes | None) -> Step:
-        """Take the client's next packet."""
+        """Process the client's next packet."""
         step = self._advance(payload)
         assert step is not None, "what comes in pieces is judged"
         return step
@@ -215,7 +215,7 @@ class ServerAuth:
             # waits to be asked again.
             is_silent = plugin != self.greeted_plugin and not proof
             if is_change or plugin != asked or is_silent:
-                # As servers do: libmariadb answers COM_CHANGE_USER with the nonce of its login, whatever the switch says.
+                # As servers do: libmariadb answers COM_CHANGE_USER with the nonce of its login, whatever the switch contains.
                 if not (is_change and plugin == NATIVE_PASSWORD):
                     # A fresh one: the greeting's has been answered, and an answer must prove one nonce only.
                     self.nonce = self._authenticator.nonces()
@@ -252,7 +252,7 @@ class ServerAuth:
         key = None if self.is_secure else self._authenticator.rsa_key
         if verifier.crypt is None or not (self.is_secure or key):
             return self._decide(matches=False)
-        # Also after a wrong proof for a cached account: a decoy never gets into the cache,
+        # Even after a wrong proof for a cached account: a decoy never gets into the cache,
         # and this must not distinguish the two.
         payload = yield _FULL_NEEDED
         # The client cannot send its password in the clear here, so it asks for a key to encrypt
@@ -279,7 +279,7 @@ class ServerAuth:
         return Authenticated(self._login.user, info, ahead)
 
     def _signature(self) -> bytes:
-        """Return the certificate's signature, where this client looks for one."""
+        """Return the certificate's signature, if this client looks for one."""
         certificate = self._authenticator.certificate_sha256
         stored = self._verifier.native
         if not self.is_tls or certificate is None or stored is None or self._verifier.is_empty:

@@ -2,7 +2,7 @@
 
 | plugin | what is sent |
 |---|---|
-| mysql_native_password, caching_sha2_password | a proof; of the latter, if the server asks for it, the password, over a secure transport or under its RSA key |
+| mysql_native_password, caching_sha2_password | a proof; for the latter, if the server asks for it, the password, over a secure transport or under its RSA key |
 | sha256_password | the password, over TLS or under the server's RSA key |
 | client_ed25519, parsec | a signature (MariaDB) |
 | dialog, mysql_clear_password | the password, over a secure transport only (PAM) |
@@ -51,11 +51,11 @@ _DICE_BYTES: Final = 32
 _SALT_BYTES: Final = 20
 _SALT_HASH: Final = ord("P")
 _ROUNDS_LOG_MAX: Final = 3
-# The kinds of a question of PAM, without the bit that says that it is the last.
+# The kinds of a question of PAM, without the bit that marks the last one.
 _QUESTION_FOR_PASSWORD: Final = 0x04
 _LAST: Final = 0x01
 
-# ER_… of the client library: what its own tools report for the case.
+# ER_… of the client library, as its own tools report the case.
 _CR_AUTH_PLUGIN_CANNOT_LOAD: Final = 2059
 _CR_AUTH_PLUGIN_ERR: Final = 2061
 
@@ -70,7 +70,7 @@ class ClientAuth:
 
     _password: bytes
     _: KW_ONLY
-    # No third party can listen (TLS or a unix socket), so the password may go as it is.
+    # No third party can listen (TLS or a unix socket), so the password may be sent in the clear.
     is_secure: bool
     is_tls: bool = False
     dice: bytes  # 32 random bytes, used once
@@ -82,7 +82,7 @@ class ClientAuth:
     def begin(self, plugin: str, nonce: bytes) -> tuple[str, bytes]:
         """Return the plugin to name in the login and its proof.
 
-        Where the greeting names a plugin that has no proof, it names one that has and sends none: the server then
+        If the greeting names a plugin without a proof, this names one that has a proof and sends none: the server then
         switches, or refuses.
         """
         if plugin not in (NATIVE_PASSWORD, CACHING_SHA2):
@@ -90,7 +90,7 @@ class ClientAuth:
         return plugin, self._start(_PLUGINS[plugin], nonce) or b""
 
     def receive(self, payload: bytes) -> bytes | None:
-        """Answer an AuthSwitchRequest, AuthMoreData or a plugin's own packet; None where no answer is due.
+        """Answer an AuthSwitchRequest, AuthMoreData or a plugin's own packet; None if no answer is due.
 
         Raises BackendError if the server asks for a plugin that is not supported, WireError if its packets are malformed.
         """
@@ -108,7 +108,7 @@ class ClientAuth:
         if self._answers is None:
             raise WireError("unexpected packet during the login at a backend")
         try:
-            # A plugin's own packet that might be taken for another kind has the header of AuthMoreData before it.
+            # A plugin's own packet that might be mistaken for another kind has the header of AuthMoreData before it.
             return self._answers.send(payload[payload[0] == AUTH_MORE_DATA :])
         except StopIteration:
             raise WireError("unexpected packet during the login at a backend") from None
@@ -153,7 +153,7 @@ class ClientAuth:
         if len(nonce) != _LONG_NONCE_BYTES:
             raise WireError("the server's nonce for parsec has not 32 bytes")
         salt = yield b""
-        # More rounds than the clients of MariaDB take would keep all others waiting.
+        # More rounds than MariaDB's clients accept would keep all others waiting.
         if len(salt) != _SALT_BYTES or salt[0] != _SALT_HASH or salt[1] > _ROUNDS_LOG_MAX:
             raise WireError("unknown salt of parsec")
         secret = pbkdf2_hmac("sha512", self._password, salt[2:], 1024 << salt[1], 32)
@@ -162,7 +162,7 @@ class ClientAuth:
 
     def _dialog(self, question: bytes) -> Answers:
         self._check_secure("dialog")
-        # It is answered once: a second question is for another password, or a new one. No question is the first one's place.
+        # It is answered once: a second question is for another password, or a new one. An empty question can be the first one.
         if question and question[0] & ~_LAST != _QUESTION_FOR_PASSWORD:
             raise BackendError(
                 _CR_AUTH_PLUGIN_ERR,

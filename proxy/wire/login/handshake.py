@@ -44,10 +44,10 @@ def name_from(raw: bytes) -> str:
 
 
 def plugin_to_greet(server_version: str) -> str:
-    """Return the plugin that clients of a server of this version expect it to greet with.
+    """Return the plugin that clients expect in the greeting of a server of this version.
 
-    Before 5.5.16, which is what the 5.5.5- of MariaDB says to a MySQL client, Connector/J reads an
-    answer of caching_sha2_password one byte off and gives up a login that was right.
+    For versions before 5.5.16, as which MySQL clients read MariaDB's 5.5.5-, Connector/J reads an
+    answer of caching_sha2_password one byte off and gives up a valid login.
     """
     return NATIVE_PASSWORD if server_version.startswith("5.5.5-") else CACHING_SHA2
 
@@ -142,10 +142,10 @@ class LoginRequest:
     capabilities: int
     charset: int
     packet_bytes_max: int = 1 << 24
-    # None where the client knows no plugins, and then speaks mysql_native_password.
+    # None if the client knows no plugins, and then speaks mysql_native_password.
     plugin: str | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
-    # The compression level that a client of zstd asks for.
+    # The compression level that a client of zstd requests.
     zstd_level: int = _ZSTD_LEVEL_DEFAULT
 
 
@@ -252,7 +252,7 @@ def encode_auth_switch(plugin: str, nonce: bytes) -> bytes:
 
 
 def decode_auth_switch(payload: bytes) -> tuple[str, bytes]:
-    """Return the plugin and the data of an AuthSwitchRequest: mostly a nonce, perhaps with a final NUL."""
+    """Return the plugin and the data of an AuthSwitchRequest: usually a nonce, perhaps with a final NUL."""
     if len(payload) == 1:
         raise WireError("the server asks for the password hash of MySQL before 4.1")
     cursor = PacketReader(payload, pos=1)
