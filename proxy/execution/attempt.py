@@ -1,10 +1,10 @@
 """One statement on its way to a shard, and its answer on the way back.
 
-An `Attempt` is made where a statement's route is known. `proxy.execution.executor` finds a connection for it, and the
-attempt reads that connection's answer: what its reader says to forward goes to the client's link, and a client
-that reads slower than the server sends stops the server, not the proxy's memory. The last piece of the answer is kept
-until the session has decided what the answer means; `Attempt.tell` then writes it. An error that a restart caused may
-be followed by another attempt, and nothing may be sent to the client twice. The file of a LOAD DATA LOCAL goes the
+An `Attempt` is made when a statement's route is known. `proxy.execution.executor` finds a connection for it, and the
+attempt reads that connection's answer: the forwarded part goes to the client's link, and a client
+that reads slower than the server sends stops the server, instead of filling the proxy's memory. The last piece of the answer is
+kept until the session has processed the answer; `Attempt.tell` then writes it. After an error that a restart caused,
+another attempt may follow, and nothing may be sent to the client twice. The file of a LOAD DATA LOCAL goes the
 other way in the middle of an answer (`Attempt.file`).
 """
 
@@ -37,13 +37,13 @@ class SucceedingStep(Protocol):
     """The consequences of a statement that has succeeded."""
 
     table: str
-    # What it has done to the message table `table`; None, and "", for other tables.
+    # Its effect on the message table `table`; None, and "", for other tables.
     effect: Effect | None
-    # The insert id for the client's OK, where the server knows of none; that of own_id, which the client gave, is not
-    # LAST_INSERT_ID(); 0 for none.
+    # The insert id for the client's OK if the server knows of none. The id of own_id, which the client gave, is not
+    # LAST_INSERT_ID(). 0 for none.
     insert_id: int
     own_id: int
-    has_selected: bool  # the rows that it inserts are those of its SELECT, which have been read
+    has_selected: bool  # it inserts the rows of its SELECT, which have been read
 
 
 @dataclass(slots=True, eq=False)
@@ -55,7 +55,7 @@ class Attempt:
     packet: bytes | Packet
     shape: Shape
     reply: Reply
-    # Called with the attempt once its answer is complete or broken off, or with what prevented that it was sent at all; None where the
+    # Called with the attempt once its answer is complete or broken off, or with the error that kept it from being sent; None if the
     # client is answered already.
     on_over: Callable[[Attempt | Exception | None], None] = lambda _: None
     # Of the shape; None for a statement that shares no connection
@@ -76,7 +76,7 @@ class Attempt:
     _throttled: bool = False
     _file_sequence: int = field(init=False)
 
-    # --- what the backend calls, as of an `AnswerReader` ------------------------------------
+    # --- called by the backend, as for an `AnswerReader` -------------------------------------
 
     def data_received(self, data: bytes) -> bytes | None:
         """Forward the part of *data* that is for the client."""
@@ -117,7 +117,7 @@ class Attempt:
             self.backend.link.pause_reading()
 
     def client_writable(self) -> None:
-        """Let the server go on after the client caught up."""
+        """Let the server continue after the client caught up."""
         if self._throttled:
             self._throttled = False
             self.backend.link.resume_reading()
@@ -147,9 +147,9 @@ class Attempt:
         return ending_of(error, is_prepared=not isinstance(self.packet, bytes))
 
     def tell(self) -> None:
-        """Answer the client how the statement ended: the only place where an answer's end is written. Raises BackendLost.
+        """Write the end of the statement's answer to the client: the only place that does. Raises BackendLost.
 
-        A statement that the proxy has stopped says why. That goes also for a statement that changes nothing and whose server
+        A statement that the proxy has stopped returns the reason, even if it changes nothing and its server
         answers an interruption with rows, as MySQL's SLEEP does.
         """
         if self.failure is not None:
@@ -157,7 +157,7 @@ class Attempt:
         reply, held, error = self.reply, self.held, self.scanner.error
         if reply.stopped is not None:
             if error is not None and error.code == INTERRUPTED:
-                # The error is the last packet: 0xFF, the code, # and the SQLSTATE, the words.
+                # The error is the last packet: 0xFF, the code, # and the SQLSTATE, the text.
                 at = len(held) - HEADER_BYTES - 9 - len(error.message)
                 reply.link.write(held[:at])
                 reply.sequence = held[at + 3]

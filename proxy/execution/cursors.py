@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class OpenCursor:
     """The rows that a client has still to fetch: those of cursors that shards have opened, and those kept here.
 
-    It is the link of a `CursorReply` and reads what is written: the columns, the rows, and an OK or an error.
+    It is the link of a `CursorReply` and reads the written packets: the columns, the rows, and an OK or an error.
     """
 
     blocked = False
@@ -85,7 +85,7 @@ class OpenCursor:
         return rows
 
     def drop(self) -> None:
-        """Keep nothing any more."""
+        """Forget all kept rows."""
         self._is_dropped = True
         self.take(len(self.rows))
 
@@ -101,5 +101,5 @@ class CursorReply(Reply):
 
     @property
     def capabilities(self) -> int:
-        """Those of the client, with the form of answers that `RowCollector` reads."""
+        """The client's flags, with the form of answers that `RowCollector` reads."""
         return super().capabilities | DEPRECATE_EOF

@@ -1,8 +1,8 @@
 """The diagnostics of a client's last statement, after its connection went to another session.
 
-`SHOW WARNINGS`, `FOUND_ROWS()` and `ROW_COUNT()` ask a server about the previous statement. At a handover of the connection
-the session keeps the diagnostics of that statement (`backend.LastDiagnostics`), and the proxy answers from them
-(`DiagnosticsQueries`).
+`SHOW WARNINGS`, `FOUND_ROWS()` and `ROW_COUNT()` query a server about the previous statement. When its connection goes to
+another session, the session keeps the diagnostics of that statement (`backend.LastDiagnostics`), and the proxy answers from
+them (`DiagnosticsQueries`).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class AnswerHere(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DiagnosticsQueries:
-    """A statement that asks for the diagnostics of the previous one; a packet of `proxy.execution.prepared_execution`."""
+    """A query for the diagnostics of the previous statement; a packet of `proxy.execution.prepared_execution`."""
 
     _state: SessionState
     _statement: Statement
@@ -111,7 +111,7 @@ class DiagnosticsQueries:
         return query(inline(self._statement, values))
 
     async def prepare_on(self, backend: Backend) -> None:
-        """Wait until the diagnostics are known. Raises AnswerHere for what only the proxy can answer."""
+        """Wait until the diagnostics are known. Raises AnswerHere if only the proxy can answer."""
         state = self._state
         if state.answered_at is backend:
             # FOUND_ROWS() is of an earlier SELECT, which ran on another connection.
@@ -119,7 +119,7 @@ class DiagnosticsQueries:
                 await backend.found_rows.known()
             return
         if state.answered_at is not None:
-            # They are asked for now, before another session or statement clears them there.
+            # Fetched now, before another session or statement clears them there.
             take_diagnostics(state.answered_at, state)
         diagnostics = state.diagnostics
         if diagnostics is not None:
@@ -160,7 +160,7 @@ def warnings_answer(
 
 
 def _numbers(diagnostics: LastDiagnostics | None) -> dict[str, bytes]:
-    """Return the values by the function or variable that asks for them; 0 before the first statement."""
+    """Return the values by the function or variable that reads them; 0 before the first statement."""
     rows = diagnostics.rows if diagnostics else ()
     errors = sum(parse_text_row(row)[0] == b"Error" for row in rows)
     return {

@@ -1,10 +1,10 @@
-"""Runs the statements of one session on its shards, and tries them again where that is allowed.
+"""Runs the statements of one session on its shards, and tries them again if that is allowed.
 
 An executor takes one of its session's connections (`proxy.execution.session_connections`) for an
-`Attempt`, and when that has its answer either keeps the connection (a transaction is open, or the
+`Attempt`. When that has its answer, it either keeps the connection (a transaction is open, or the
 session left state there that nothing else can rebuild) or gives it back.
 
-`proxy.execution.retry_rules` decide whether a statement that failed is sent again.
+`proxy.execution.retry_rules` decide whether a failed statement is sent again.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Flow(Protocol):
     has_written: bool
 
     def client_writable(self) -> None:
-        """Go on after the client caught up."""
+        """Continue after the client caught up."""
 
 
 class EndedAnswer(Protocol):
@@ -94,7 +94,7 @@ class Executor:
         self.current: Flow | None = None  # the answer that is on its way to the client, if any
         # Called with a packet number when a server asks for the client's file.
         self.on_file: Callable[[int], None] | None = None
-        # Asked about an ack that matched no row.
+        # Called for an ack that matched no row.
         self.fault_of: Callable[[ShardRuntime, str, Effect], StreamfromError | None] = (
             lambda *_: None
         )
@@ -105,7 +105,7 @@ class Executor:
     def send_now(self, attempt: Attempt) -> bool:
         """Send a statement in this turn of the loop, or when a connection comes back.
 
-        This is the path of nearly every statement: no task, no future, no copy of the answer.
+        Nearly every statement takes this path: no task, no future, no copy of the answer.
         The argument of the attempt's `on_over` goes to `finish`.
 
         Return False when something must be done first: join a transaction, reset or set up the connection that the session
@@ -122,7 +122,7 @@ class Executor:
                 if not self.branches.opens_at_once:
                     return False
                 attempt.latency = None
-            # Only what `plain_reads` has recognised has a latency class.
+            # Only statements that `plain_reads` has recognised have a latency class.
             elif attempt.latency is not None and self._shared_reads.send(attempt):
                 self.current = attempt
                 return True
@@ -130,8 +130,8 @@ class Executor:
             database = attempt.database if shard.is_alone else named(shard, attempt.database)
             if backend is None or not shard.pool.acquire_own(backend, state, database):
                 if attempt.any_of:
-                    return False  # it must not wait here for what another shard can answer
-                # No connection at hand: the statement waits in the pool's queue as a function,
+                    return False  # it must not wait here if another shard can answer
+                # No connection is free: the statement waits in the pool's queue as a function,
                 # not as a task.
                 use = partial(self._send, attempt)
                 self.connections.acquire_soon(shard, database, use, attempt.on_over)
@@ -146,7 +146,7 @@ class Executor:
         ):
             return False
         else:
-            attempt.latency = None  # a wait in a transaction says nothing of the shape
+            attempt.latency = None  # a wait in a transaction is no measure of the shape
         self._send(attempt, backend)
         return True
 
@@ -175,7 +175,7 @@ class Executor:
             self._send(attempt, backend)
 
     def finish(self, outcome: Attempt | Exception) -> bool:
-        """End what `send_now` began; False when it should be tried again the long way.
+        """Finish the attempt of `send_now`; False if it should be tried again the long way.
 
         Raises BackendLost or SessionLost if the answer broke off, PoolTimeout or BackendError if nothing was sent.
         """
@@ -192,7 +192,7 @@ class Executor:
             if not stands:
                 return False  # the client has seen nothing, and the next one is on a connection of the session's own
         elif attempt.failure is None and attempt.scanner.error is None:
-            # The usual end asks no rule: to name a member of an enumeration is a call (Python 3.11).
+            # The usual end needs no rule: reading a member of an enumeration is a call (Python 3.11).
             self.settle(attempt, attempt.shape)
         else:
             ending, has_begun = attempt.ending, self.branches.has_begun
@@ -226,7 +226,7 @@ class Executor:
     ) -> PassThrough | Resequencer:
         """Run a statement on its shard and relay the answer, riding out a failover.
 
-        diagnostics: takes the warnings where other shards answer the client, too.
+        diagnostics: gets the warnings if other shards answer the client, too.
         warnings: the number of warnings of the earlier answers.
 
         Returns the reader of the answer; an error that the server answered is relayed, not raised.
@@ -295,7 +295,7 @@ class Executor:
     def _other(
         self, shards: Sequence[ShardRuntime], shard: ShardRuntime, shape: Shape
     ) -> Callable[[], bool] | None:
-        """Return what `Backend.has_other` is while *shard* runs a statement that any of *shards* can answer."""
+        """Return the value of `Backend.has_other` while *shard* runs a statement that any of *shards* can answer."""
         if len(shards) == 1 or self.branches.held or not is_repeatable(shape):
             return None
         return lambda: any(each.is_answering for each in shards if each is not shard)
@@ -311,8 +311,8 @@ class Executor:
     ) -> BufferedAnswer:
         """Run a command on one of *shards* and return its whole answer; waits and raises as `relay`, and BackendError if it is refused.
 
-        shards: those that answer alike, as of `SessionConnections.choices`.
-        diagnostics: the diagnostics that its warnings are added to, also an error's.
+        shards: those that answer alike, as in `SessionConnections.choices`.
+        diagnostics: gets its warnings, and those of an error.
         """
         connections = self.connections
         retries = connections.retries(shape)
@@ -344,7 +344,7 @@ class Executor:
                 apply_ok(self._state, self.branches, shard, backend, shape, ok, ok.trackers)
                 return answer
             if diagnostics is not None:
-                # The next round begins with the warnings that were there before this one.
+                # The next round begins with the warnings from before this one.
                 diagnostics.rows = rows
 
     async def prepare_on(
@@ -382,9 +382,9 @@ class Executor:
                 self.connections.release(shard, backend)
 
     def settle(self, answer: EndedAnswer, shape: Shape) -> None:
-        """Apply what an answer means to the session, and keep its connection or release it.
+        """Apply an answer to the session, and keep its connection or release it.
 
-        Raises SessionLost where the connection broke and had state of the session itself.
+        Raises SessionLost if the connection broke and held state of the session.
         """
         shard, backend, scanner = answer.shard, answer.backend, answer.scanner
         self.current = None
@@ -405,7 +405,7 @@ class Executor:
             )
             and not (footprint.may_hide and self.branches.effects.hidden(shard).by(shape))
         ):
-            # This is the case of nearly every statement: it left no state to remember.
+            # The case of nearly every statement: it left no state to remember.
             self._state.answered_by(backend)
             backend.found_rows = scanner.rows if footprint.finds_its_rows else None
             backend.row_count = -1
@@ -450,7 +450,7 @@ class Executor:
         return self.connections.forget()
 
     def client_writable(self) -> None:
-        """Let the answer under way go on."""
+        """Let the current answer continue."""
         if self.current is not None:
             self.current.client_writable()
 
@@ -461,7 +461,7 @@ class Executor:
 
 
 async def _is_renewed(ending: Ending, backend: Backend, packet: bytes | Packet) -> bool:
-    """Have *backend* ready for the statement that it refused; False where it cannot be."""
+    """Prepare *backend* for the statement that it refused; return False if that is impossible."""
     if ending is Ending.STALE:
         assert not isinstance(packet, bytes)
         packet.forget_on(backend)

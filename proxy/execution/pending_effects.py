@@ -1,4 +1,4 @@
-"""What a transaction has done to message tables, until its commit is known."""
+"""The effects of a transaction on message tables, until its commit is known."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class PendingEffects:
 
     # Reports to the engine the effects on one table of a shard, or on ANY_TABLE.
     _publish: Callable[[ShardRuntime, str, list[Effect]], None]
-    # Returns by what statements on a shard write to tables that they do not name.
+    # Returns how statements on a shard write to tables that they do not name.
     hidden: Callable[[ShardRuntime], HiddenWrites]
-    # By shard and table. An unknown effect is one, however many statements had it.
+    # By shard and table. Unknown effects are kept once, however many statements had one.
     _pending: dict[tuple[ShardRuntime, str], list[Effect]] = field(default_factory=dict)
 
     def add(self, shard: ShardRuntime, table: str, effect: Effect) -> None:
@@ -49,15 +49,15 @@ class PendingEffects:
         self._pending.clear()
 
     def taken(self) -> PendingEffects:
-        """Return the pending effects as an object of its own, which the session cannot drop."""
+        """Return the pending effects as a separate object, which the session cannot drop."""
         taken = PendingEffects(self._publish, self.hidden)
-        # The commit goes on without its session: a client that leaves meanwhile calls
-        # `rolled_back`, and the engine must still hear of what is committed.
+        # The commit continues without its session: a client that leaves meanwhile calls
+        # `rolled_back`, and the engine must still be informed of committed effects.
         taken._pending, self._pending = self._pending, {}
         return taken
 
     def partly_rolled_back(self) -> None:
-        """Keep only that these tables may have changed: which effects are left is not known."""
+        """Keep only that these tables may have changed, because the remaining effects are not known."""
         # A savepoint keeps no place in this list. An UNKNOWN effect makes the engine poll the
         # table, which costs one read and is never wrong.
         self._pending = {place: [UNKNOWN] for place in self._pending}

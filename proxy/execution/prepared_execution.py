@@ -1,7 +1,7 @@
 """One execution of a prepared statement, for whichever backend connection it lands on.
 
 The client's COM_STMT_EXECUTE names a statement of its session; each connection has its own id for the statement, or none
-yet. So an execution is an object that makes the bytes for a connection, and first prepares the statement there if need be.
+yet. So an execution is an object that makes the bytes for a connection, and first prepares the statement there if necessary.
 The rest of the packet is the client's own. It always holds the parameter types, so no connection has to remember types.
 """
 
@@ -41,7 +41,7 @@ class Packet(Protocol):
         """Get *backend* ready. Raises BackendError and BackendLost."""
 
     def forget_on(self, backend: Backend) -> None:
-        """Forget the statement id of *backend*, which the server does not know any more."""
+        """Forget the statement id of *backend*, which the server no longer knows."""
 
 
 @dataclass(slots=True, eq=False)
@@ -79,7 +79,7 @@ class Execution:
 
 @dataclass(slots=True, eq=False)
 class CursorExecution:
-    """COM_STMT_EXECUTE that opens a cursor, on a prepared statement of its own."""
+    """COM_STMT_EXECUTE that opens a cursor, on its own prepared statement."""
 
     _sql: bytes
     _body: bytes
@@ -90,7 +90,7 @@ class CursorExecution:
 
     def packet_for(self, backend: Backend) -> bytes | None:
         """Return the bytes for the connection that was prepared, None for any other."""
-        # A cursor lives on one connection; for another one the statement is prepared there
+        # A cursor lives on one connection; on another one the statement is prepared
         # first.
         if self.backend is not backend:
             return None
@@ -113,7 +113,7 @@ class CursorExecution:
             backend.link.write(stmt_close(self._statement_id))
 
     def fetch(self, client_id: int, rows: int) -> Fetch:
-        """Return the packet that asks for *rows* more rows. Raises NoOpenCursor where the cursor is closed."""
+        """Return the packet that fetches *rows* more rows. Raises NoOpenCursor if the cursor is closed."""
         if self.backend is None or self.backend.is_closed:
             raise NoOpenCursor(client_id)
         return Fetch(self.backend, client_id, stmt_fetch(self._statement_id, rows))
@@ -121,7 +121,7 @@ class CursorExecution:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """COM_STMT_FETCH, which one connection alone can answer."""
+    """COM_STMT_FETCH, which only one connection can answer."""
 
     _backend: Backend
     _client_id: int

@@ -1,7 +1,7 @@
-"""Answers that the proxy itself gives, numbered after what the client has already received.
+"""The proxy's own answers, numbered after the packets that the client has already received.
 
 One `Reply` is the answer to one command. A command with several statements has several
-answers in it: every one but the last says that more follow, and the sequence numbers run on.
+answers in it: every one but the last announces another, and the sequence numbers run on.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _MORE_RESULTS: Final = int(Status.MORE_RESULTS_EXISTS)
 # About half a millisecond of work.
 _FRAMED_AT_ONCE: Final = 2000
-INTERRUPTED: Final = 1317  # what a server answers to a statement that KILL QUERY ended
+INTERRUPTED: Final = 1317  # a server's answer to a statement that KILL QUERY ended
 
 
 @dataclass(slots=True, eq=False)
@@ -108,7 +108,7 @@ class Reply:
         )
 
     def opened(self, columns: Sequence[bytes], *, warnings: int = 0) -> None:
-        """Answer with columns alone: the client fetches the rows."""
+        """Answer with columns only: the client fetches the rows."""
         status = self._status | int(Status.CURSOR_EXISTS)
         # No client gets two EOF packets here, of which the first would be the one behind the columns.
         end = end_of_rows(self.capabilities, status=status, warnings=warnings)
@@ -164,7 +164,7 @@ class Reply:
         self.link.write(framed)
 
     def take_back(self) -> bool:
-        """Return False: what was written cannot be taken back."""
+        """Return False: written packets cannot be taken back."""
         return False
 
     def head(self, columns: Sequence[bytes], *, within_s: float = 0) -> None:
@@ -244,15 +244,15 @@ class Reply:
     def broke_off(self, scanner: PassThrough | Resequencer) -> None:
         """Continue the sequence numbers after an answer that will not end; an error may follow.
 
-        If the answer broke off inside a packet, the client would read an error as the rest of that packet. So the connection
-        is closed then, as a server closes it.
+        If the answer broke off inside a packet, the client would read an error as the rest of that packet. The connection
+        is then closed, as a server closes it.
         """
         self.sequence = scanner.next_sequence
         if scanner.is_mid_packet:
             self.link.close()
 
     def packet(self, payload: bytes) -> None:
-        """Answer with a packet that is made already, such as a bare text."""
+        """Answer with a finished packet, such as a bare text."""
         self.link.write(frame(payload, self.sequence))
         self.sequence += 1
 

@@ -1,4 +1,4 @@
-"""The rules by which a statement that failed is sent again; no other module has such rules. Pure.
+"""The rules by which a failed statement is sent again; no other module has such rules. Pure.
 
 How an attempt ended, and what follows (`decide`; its test is the same as a table):
 
@@ -13,8 +13,8 @@ How an attempt ended, and what follows (`decide`; its test is the same as a tabl
 | ANSWERED | the answer stands | the same |
 
 An answer of which the client has seen a part, and the answer of a statement that was stopped, always stand. A
-transaction begins with the first shard or savepoint that it reaches, not with its BEGIN: from then on nothing inside it
-waits, since locks would be held meanwhile, and a read sent again would not be of its snapshot.
+transaction begins with the first shard or savepoint that it reaches, not with its BEGIN. From then on no statement in it
+waits, because locks would be held meanwhile, and a repeated read would not be of its snapshot.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _STALE: Final = frozenset({1243, 1615})
 _FULL: Final = 1461
 # ER_LOCK_DEADLOCK: InnoDB has undone the whole transaction.
 _DEADLOCK: Final = 1213
-# In each deadlock one transaction goes on, so the next deadlock is another one.
+# In each deadlock one transaction continues, so the next deadlock is another one.
 DEADLOCKS_MAX: Final = 5
 
 
@@ -52,14 +52,14 @@ class Ending(Enum):
     UNSENT = auto()  # no connection was available, or it broke before the statement was sent
     BROKE_OFF = auto()  # the connection broke after bytes of the statement had been sent
     READ_ONLY = auto()  # the server did nothing: it is read-only or shutting down
-    STALE = auto()  # the server did nothing: it does not know the prepared statement any more
+    STALE = auto()  # the server did nothing: it no longer knows the prepared statement
     FULL = auto()  # the server did nothing: it has no room for another prepared statement
     DEADLOCK = auto()  # the server undid the statement, and the transaction that it was in
     ANSWERED = auto()  # the server answered anything else, an error or not
 
 
 class Verdict(Enum):
-    """What happens to a statement whose attempt has ended."""
+    """The fate of a statement whose attempt has ended."""
 
     STANDS = auto()  # the client gets the answer or the error
     AGAIN = auto()  # the statement is sent again at once
@@ -76,11 +76,11 @@ def decide(
     renewals: int = 0,
     is_late: bool = False,
 ) -> Verdict:
-    """Return what follows on *ending*.
+    """Return the verdict on *ending*.
 
     in_transaction: a transaction had begun before this attempt.
     is_read: `is_repeatable` is true of the statement.
-    is_ack: `is_whole_ack` is true of the statement, and it commits by itself.
+    is_ack: `is_whole_ack` is true of the statement, and it commits itself.
     is_final: the client has seen some of the answer, or the statement was stopped.
     renewals: how often the statement was sent again at once before.
     is_late: the deadline for waiting has passed.
@@ -94,7 +94,7 @@ def decide(
         again = is_ack and not in_transaction and renewals < DEADLOCKS_MAX
         return Verdict.AGAIN if again else Verdict.STANDS
     # A write whose connection broke may have happened, so it is never sent twice. In a
-    # transaction nothing is repeated: what came before is lost with the connection.
+    # transaction nothing is repeated, because the work before it is lost with the connection.
     if in_transaction or is_late or (ending is Ending.BROKE_OFF and not is_read):
         return Verdict.STANDS
     return Verdict.WAITS
@@ -103,7 +103,7 @@ def decide(
 def ending_of(error: Err | BackendError | None, *, is_prepared: bool = False) -> Ending:
     """Return how an attempt ended that a server answered with *error*, None for success.
 
-    is_prepared: the proxy can prepare the statement again; False where the client's text names it.
+    is_prepared: the proxy can prepare the statement again; False if the client's text names it.
     """
     if error is None:
         return Ending.ANSWERED
@@ -136,7 +136,7 @@ def is_repeatable(shape: Shape) -> bool:
 
 
 def is_whole_ack(shape: Shape) -> bool:
-    """True for an ack of rows that are not acked: sent twice it counts none of them twice."""
+    """True for an ack of unacked rows: sent twice it counts none of them twice."""
     return (
         shape.kind is Kind.UPDATE
         and "time_acked" in shape.guards

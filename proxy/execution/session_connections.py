@@ -62,7 +62,7 @@ class SessionConnections:
     branches: Branches  # the connections that must stay with the session
     _: KW_ONLY
     failover_buffer_s: float
-    # Runs what must not be waited for in a task.
+    # Runs in a task what the caller must not wait for.
     spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
     # An ack under way that is written together with those of other sessions.
     gathered: Ack | None = None
@@ -98,9 +98,9 @@ class SessionConnections:
         use: Callable[[Backend], None],
         failed: Callable[[Exception], None],
     ) -> None:
-        """Call *use* with what `acquire_apart` returns, or *failed* with what it raises.
+        """Call *use* with the result of `acquire_apart`, or *failed* with its error.
 
-        The call is made at once where a connection is free; none is made after `forget`.
+        The call is made at once if a connection is free; none is made after `forget`.
         """
         database = named(shard, database)
 
@@ -110,8 +110,8 @@ class SessionConnections:
                 self._turn = None
                 self.homes[shard] = backend
                 use(backend)
-            # A server must be asked first (another database, other variables, a new
-            # connection), and that is waited for in a task. While `_turn` is set the session
+            # The connection needs a round trip first (another database, other variables, a new
+            # connection), for which a task waits. While `_turn` is set the session
             # still wants the connection.
             elif self._turn is not None:
                 self.spawn(self._make_own(shard, backend, self._turn[1], use))
@@ -127,7 +127,7 @@ class SessionConnections:
         turn: PoolWaiter,
         use: Callable[[Backend], None],
     ) -> None:
-        """Go on with `acquire_soon` where a server must be asked."""
+        """Continue `acquire_soon` if the server must be asked."""
         try:
             backend = await shard.pool.make_own(served, turn.owner, turn.database)
         except Exception as error:  # noqa: BLE001 - the waiting statement must end
@@ -149,15 +149,15 @@ class SessionConnections:
         return True
 
     async def patiently(self, shard: ShardRuntime, ask: Callable[[], Awaitable[T]]) -> T:
-        """Return what *ask* returns, as `ask_any` of one shard."""
+        """Return the result of *ask*, as `ask_any` of one shard."""
         return await self.ask_any((shard,), lambda _: ask())
 
     def choices(self, shards: Sequence[ShardRuntime]) -> Sequence[ShardRuntime]:
-        """Return those of *shards* that a statement may go to which all of them answer alike, in the order to try them.
+        """Return which of *shards*, all of which answer a statement alike, it may go to, in the order to try them.
 
-        A session stays on the connection that it holds, with its transaction, user variables and locks. Otherwise those come
-        first that answer. Other statements have one shard, whether it answers or not: rows and pinned tables, sequences,
-        GET_LOCK() and the like (the first, where all sessions meet), what KILL ends, and whatever must run everywhere.
+        A session stays on the connection that it holds, with its transaction, user variables and locks. Otherwise shards that
+        respond come first. Other statements have one shard, whether it responds or not: rows and pinned tables, sequences,
+        GET_LOCK() and the like (the first, where all sessions meet), the target of a KILL, and statements that must run everywhere.
         """
         if len(shards) == 1:
             return shards
@@ -170,12 +170,12 @@ class SessionConnections:
         ask: Callable[[ShardRuntime], Awaitable[T]],
         retries: Retries | None = None,
     ) -> T:
-        """Return what *ask* returns of the first of the `choices` that answers.
+        """Return the result of *ask* for the first of the `choices` that answers.
 
-        One that has just gone down or hangs, unnoticed, is left after ANSWERS_WITHIN_S. If none answers, a statement outside
+        A shard that has just gone down or hangs, unnoticed, is left after ANSWERS_WITHIN_S. If none answers, a statement outside
         a transaction waits for one, and *ask* is called again.
 
-        Raises what *ask* raises, and BackendUnavailable or BackendLost once `failover_buffer` has passed.
+        Raises the errors of *ask*, and BackendUnavailable or BackendLost once `failover_buffer` has passed.
         """
         retries = retries or self.retries()
         while True:
@@ -191,9 +191,9 @@ class SessionConnections:
                     raise
 
     def commits_at_once(self, shard: ShardRuntime) -> bool:
-        """Return whether a write to *shard* is a transaction of its own, on any connection of the session's account.
+        """Return whether a write to *shard* is its own transaction, on any connection of the session's account.
 
-        Return False as well where the session's transactions may only read, so that the server refuses the write.
+        Return False as well if the session's transactions may only read, so that the server refuses the write.
         """
         state = self._state
         return (
@@ -214,8 +214,8 @@ class SessionConnections:
     ) -> list[BufferedAnswer]:
         """Run commands whose answers are not relayed; KILL and a vanishing client stop them too. Raises as `Backend.pipeline`.
 
-        has_other: as of `Backend`.
-        bytes_max: how many bytes of rows are kept of each answer; of an answer with more no row is kept.
+        has_other: as in `Backend`.
+        bytes_max: how many bytes of rows are kept of each answer; of a longer answer no row is kept.
         """
         backend.has_other = has_other
         with self.running(shard, backend):
@@ -223,7 +223,7 @@ class SessionConnections:
 
     @contextmanager
     def running(self, shard: ShardRuntime, backend: Backend) -> Iterator[None]:
-        """Let KILL and a vanishing client stop what *backend* runs meanwhile."""
+        """Let KILL and a vanishing client stop the work of *backend* meanwhile."""
         self.active[backend] = shard
         try:
             yield
@@ -234,9 +234,9 @@ class SessionConnections:
     async def take_warnings(
         self, shard: ShardRuntime, backend: Backend, diagnostics: LastDiagnostics
     ) -> None:
-        """Add to *diagnostics* the warnings of the last statement on *backend*.
+        """Add the warnings of the last statement on *backend* to *diagnostics*.
 
-        They are asked for at once, since the next statement on the connection clears them. Raises as `pipeline`.
+        They are fetched at once, because the next statement on the connection clears them. Raises as `pipeline`.
         """
         (answer,) = await self.pipeline(shard, backend, [SHOW_WARNINGS])
         diagnostics.columns = answer.columns
@@ -257,7 +257,7 @@ class SessionConnections:
             if footprint_of(shape).needs_insert_id:
                 await bring_insert_id(self._state, backend, shape)
         except BaseException:
-            # A connection of the transaction stays with the session: the branch lives on it.
+            # A connection of the transaction stays with the session, because the branch lives on it.
             if shard not in self.branches.held:
                 shard.pool.release(backend)
             raise
@@ -269,7 +269,7 @@ class SessionConnections:
         backend = self.branches.held.get(shard)
         if backend is not None and backend.is_closed:
             self.connection_lost(shard, backend)
-            # Only now is it known, but nothing was sent: say what became of the transaction.
+            # The break is only noticed now, but nothing was sent: report the state of the transaction.
             self.branches.check()
             raise BackendLost(shard.keyspace, shard.name)
         # Not in the transaction yet: any connection of the pool will do.
@@ -278,7 +278,7 @@ class SessionConnections:
             self.homes[shard] = backend
         else:
             await hand_over(backend, self._state, self._state.settings, database)
-        # User variables belong to a connection. What was SET on another server is copied here
+        # User variables belong to a connection. Those SET on another server are copied here
         # first.
         if backend.variables is not self._state.variables:
             await self._bring_variables(shard, backend)
@@ -358,7 +358,7 @@ class SessionConnections:
         return told
 
     def break_off(self) -> None:
-        """Stop the running statement by closing its connections, where the server has not stopped it."""
+        """Stop the running statement by closing its connections, if the server has not stopped it."""
         self._state.is_stopped = True
         for backend in list(self.active):
             backend.abort()
@@ -366,7 +366,7 @@ class SessionConnections:
     def forget(self) -> list[asyncio.Task[None]]:
         """Give up every connection: the session is reset or gone.
 
-        Return what has servers end what the session had there, its locks among it.
+        Return the tasks that make servers end the session's state there, including its locks.
         """
         if self._turn is not None:
             shard, turn = self._turn
@@ -390,14 +390,14 @@ class SessionConnections:
 
 
 async def _give_up(ack: Ack) -> None:
-    # In a task: the caller that stops it says first why.
+    # In a task: the caller that stops it first sets the reason.
     ack.interrupted()
 
 
 def named(shard: ShardRuntime, database: str | None) -> str | None:
     """Return the name that the database of a view has on *shard*.
 
-    Where the shards' databases have different names, a view has that of the first shard.
+    If the shards' databases have different names, a view has that of the first shard.
     """
     if database is None or shard.is_alone or database in SYSTEM_SCHEMAS:
         return database
@@ -410,7 +410,7 @@ _PAUSE_S: Final = 0.05
 
 @dataclass(slots=True)
 class Retries:
-    """The attempts to run one statement: each asks the rules, and waits where they say so.
+    """The attempts to run one statement: each consults the rules, and waits if they require it.
 
     All of them have one deadline.
     """
@@ -430,7 +430,7 @@ class Retries:
         is_any: bool = False,
         is_final: bool = False,
     ) -> bool:
-        """Return whether to send the statement again, now that *shards* are there for it.
+        """Return whether to send the statement again, once *shards* are there for it.
 
         is_any: one of them is enough.
         is_final: the client has seen some of the answer.

@@ -55,7 +55,7 @@ _IN_TRANS: Final = int(Status.IN_TRANS)
 _READS_ONLY: Final = int(Status.IN_TRANS | Status.IN_TRANS_READONLY)
 _STICKY_KINDS: Final = frozenset({Kind.LOCK, Kind.XA})
 
-# Statements that leave nothing for another session to notice, if their answer says so too.
+# Statements that leave nothing for another session to notice, if their answer agrees.
 _WRITES: Final = frozenset({Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE})
 _CONTROL_KINDS: Final = frozenset({Kind.BEGIN, Kind.COMMIT, Kind.ROLLBACK, Kind.SAVEPOINT})
 _TRACELESS_KINDS: Final = (
@@ -70,29 +70,29 @@ _READS_TOO: Final = (
 )
 # Of several statements only the last one's OK has an id, and a result with rows has none.
 _SETS_INSERT_ID: Final = Uses.SETS_LAST_INSERT_ID | Uses.MULTIPLE | Uses.RETURNING
-# Unless there is a SELECT in them.
+# Unless they contain a SELECT.
 _SELECTS_NOTHING: Final = frozenset({Kind.SET, Kind.DDL, Kind.LOCK})
 # MariaDB's BEGIN NOT ATOMIC, IF, LOOP and the like, and SET STATEMENT … FOR.
 _MAY_HOLD_OTHERS: Final = frozenset({Kind.OTHER, Kind.SET})
 
 
 class Footprint:
-    """What the text of a statement says about the connection that runs it."""
+    """The effects of a statement on its connection, according to its text."""
 
     def __init__(self, shape: Shape) -> None:
-        # The names that a SET assigns to. What goes through all that is set does it once for each shape: a SET of 100 KB has 20,000.
+        # The names that a SET assigns to. Code that walks over all of them does it once for each shape: a SET of 100 KB has 20,000.
         self.set_names = frozenset(item.name for item in shape.set)
         is_set = shape.kind is Kind.SET
-        # A SET of something that no tracker reports and so cannot follow the session.
+        # A SET of a variable that no tracker reports and that cannot follow the session.
         self.sets_untracked = is_set and not all(map(_is_followed, shape.set))
-        # A SET that changes a character set or a collation without a tracker saying so: SET NAMES does not report the collation
-        # that it chooses, and setting the connection's character set or its collation changes the other of the two in silence.
+        # A SET that changes a character set or a collation without a tracker's report: SET NAMES does not report the collation
+        # that it chooses, and setting the connection's character set or its collation silently changes the other of the two.
         self.sets_collation = is_set and any(
             item.kind in {SetKind.NAMES, SetKind.CHARACTER_SET}
             or item.name in {"character_set_connection", "collation_connection"}
             for item in shape.set
         )
-        # The names of variables that are set for this statement alone.
+        # The names of variables that are set for this statement only.
         self.passing = passing_variables(shape)
         # The statement leaves state that only this connection has.
         self.is_sticky = (
@@ -102,7 +102,7 @@ class Footprint:
             or shape.verb == "BINLOG"
             or self.sets_untracked
         )
-        # The statement leaves nothing that another session could notice, unless its answer says otherwise.
+        # The statement leaves nothing that another session could notice, unless its answer shows otherwise.
         self.is_traceless = shape.kind in _TRACELESS_KINDS and not shape.uses & Uses.UNPARSED
         # FOUND_ROWS() is afterwards the number of rows of the answer.
         self.finds_its_rows = shape.kind is Kind.SELECT and not shape.uses & _COUNTS_OTHERWISE
@@ -119,7 +119,7 @@ class Footprint:
         self.variables = shape.variables  # the user variables that the text names
         # The statement may set the user variables that it names.
         self.assigns = may_assign(shape)
-        # The statement may write to tables that it does not name, if the database has something by which it would.
+        # The statement may write to tables that it does not name, if the database has triggers, functions or the like that would.
         self.may_hide = shape.kind in WRITES or b"(" in shape.template or runs_unseen(shape)
         # The statement runs others that are not in its text, such as a procedure's.
         self.runs_unseen = shape.kind is Kind.CALL
@@ -127,8 +127,8 @@ class Footprint:
         self.may_begin = self.runs_unseen or (
             shape.kind in _MAY_HOLD_OTHERS and bool(shape.uses & Uses.UNPARSED)
         )
-        # COM_RESET_CONNECTION does not undo what the statement leaves.
-        # MariaDB shows the texts of what is profiled, and goes on as an applier of its binary log.
+        # COM_RESET_CONNECTION does not undo the statement's effects.
+        # MariaDB shows the texts of profiled statements, and continues as an applier of its binary log.
         self.outlives_reset = shape.verb == "BINLOG" or not self.set_names.isdisjoint(
             {"profiling", "role"}
         )
@@ -137,7 +137,7 @@ class Footprint:
         self.needs_insert_id = names_insert_id or bool(
             shape.uses & (Uses.LAST_INSERT_ID | Uses.SETS_LAST_INSERT_ID)
         )
-        # LAST_INSERT_ID() may have changed afterwards, whatever the OK says.
+        # LAST_INSERT_ID() may have changed afterwards, whatever the OK shows.
         self.sets_insert_id = (
             names_insert_id
             or bool(shape.uses & _SETS_INSERT_ID)
@@ -160,7 +160,7 @@ def must_stay(shape: Shape, trackers: Sequence[Tracker]) -> bool:
 def leaves_residue(shape: Shape, ok: Ok) -> bool:
     """True when another session could notice that this statement ran on the connection.
 
-    Apart from LAST_INSERT_ID(): see `Backend.has_insert_id`.
+    LAST_INSERT_ID() does not count: see `Backend.has_insert_id`.
     """
     return not footprint_of(shape).is_traceless or ok.warnings > 0
 
@@ -186,7 +186,7 @@ def _is_followed(item: SetItem) -> bool:
         case SetKind.TRANSACTION:
             return item.scope is SetScope.SESSION
         case SetKind.NAMES | SetKind.CHARACTER_SET | SetKind.USER:
-            return True  # user variables in another way: proxy.execution.user_variable_sync
+            return True  # user variables have another way: proxy.execution.user_variable_sync
         case SetKind.OTHER:
             return False
 
@@ -198,23 +198,23 @@ class Transaction:
     begin: bytes  # the statement that opened it, sent to each shard when it is first touched
     # The savepoint statements so far, to be repeated on a shard that joins late.
     savepoints: list[bytes] = field(default_factory=list)
-    broken: str = ""  # why nothing but ROLLBACK is possible any more, empty while all is well
+    broken: str = ""  # why only ROLLBACK is possible any more, empty while all is well
     reads_only: bool = False
     is_snapshot: bool = False
     is_plain: bool = True  # `begin` is a BEGIN that no server refuses
-    # False while all there is are savepoints without autocommit, which begin none.
+    # False while there are only savepoints without autocommit, which begin none.
     has_begun: bool = True
     is_xa: bool = False  # the client began it with XA START
-    # What sets the modes that it began with, by variable, where the session's are others by now.
+    # The modes that it began with, by variable, as SET statements, if the session's have changed.
     modes: dict[str, str] = field(default_factory=dict)
-    # The global id of the transaction, once it is over several shards and commits in two phases.
+    # The global id of the transaction, once it spans several shards and commits in two phases.
     whole: GlobalId | None = None
-    # The XA ids of its branches, where it commits in two phases; the first branch has none.
+    # The XA ids of its branches, if it commits in two phases; the first branch has none.
     xids: dict[Backend, Xid] = field(default_factory=dict)
 
     @property
     def is_decided(self) -> bool:
-        """True if it needs, or has begun, a commit in two phases: a server may report late that it reads only."""
+        """True if it needs, or has begun, a commit in two phases: a server may report late that it only reads."""
         return self.whole is not None or not self.reads_only
 
     @classmethod
@@ -238,24 +238,24 @@ class Transaction:
         return cls(begin, reads_only=before.reads_only, is_plain=not modes, modes=modes)
 
     def keep_modes(self, settings: Settings, changed: Iterable[str]) -> None:
-        """Keep the modes of *settings* for shards that join late: those that have *changed* are the next transaction's."""
+        """Keep the modes of *settings* for shards that join late: those that have *changed* belong to the next transaction."""
         for name in TRANSACTION_VARIABLES.intersection(changed):
             self.modes.setdefault(name, mode_before(settings, name))
             self.is_plain = False
 
     @property
     def opening(self) -> list[bytes]:
-        """The statements that open it on a shard, but for savepoints."""
+        """The statements that open it on a shard, without savepoints."""
         modes = [f"SET {', '.join(self.modes.values())}".encode()] if self.modes else []
         return [*modes, self.begin]
 
 
 class AskedLocks(NamedTuple):
-    """The advisory locks that a session has asked for on the connection it keeps to *shard*."""
+    """The advisory locks that a session has requested on the connection it keeps to *shard*."""
 
     shard: ShardRuntime
     names: frozenset[bytes]  # the locks whose names were literals, as SQL text
-    has_others: bool  # the session asked for a lock by an expression, too
+    has_others: bool  # the session requested a lock by an expression, too
 
 
 _VARIANTS: Final = int(
@@ -275,7 +275,7 @@ class SessionState:
     ) -> None:
         self.capabilities = capabilities
         self.began_s = began_s
-        # What the session's statements run under on every server.
+        # The account under which the session's statements run on every server.
         self.account = account
         # Capability bits that change what a statement means on the backend connection.
         self.variant = capabilities & _VARIANTS
@@ -291,7 +291,7 @@ class SessionState:
         self.reset()
 
     def reset(self) -> None:
-        """Return to what a fresh login has, as COM_RESET_CONNECTION does."""
+        """Return to the state of a fresh login, as COM_RESET_CONNECTION does."""
         self.use(self.initial_settings)
         # The system variables whose changes the client is shown; None for all.
         self.tracked: frozenset[str] | None = SHOWN_BY_DEFAULT
@@ -301,15 +301,15 @@ class SessionState:
         # it; the value moves here when that connection goes to another session.
         self.insert_id_at: Backend | None = None
         self.last_insert_id = 0
-        # What it still is where that connection says 0, because no INSERT on it made an id; an
-        # OK has the ids that rows name themselves, too. Another connection may know of one.
+        # The value that still counts if that connection returns 0, because no INSERT on it made an id; an
+        # OK also has the ids that rows name themselves. Another connection may know of one.
         self.id_before = 0
         self.id_before_at: Backend | None = None
-        # Connections that have it, too, since a statement over several shards asked for it. They
-        # must forget it before it becomes another one.
+        # Connections with a copy, because a statement over several shards read it. They
+        # must forget it before it changes.
         self.insert_id_copies: set[Backend] = set()
-        # Where the last statement ran, which knows its warnings and counts; once that
-        # connection has gone to another session, what was taken along.
+        # The connection of the last statement, which knows its warnings and counts; once that
+        # connection has gone to another session, the saved diagnostics.
         self.answered_at: Backend | None = None
         self.diagnostics: LastDiagnostics | None = None
         # Since then the proxy itself has answered a USE, a COMMIT or the like: ROW_COUNT() is 0.
@@ -319,11 +319,11 @@ class SessionState:
         # The advisory locks that the session may hold; None if only a stored program may hold one.
         self.locks: AskedLocks | None = None
         self.transaction: Transaction | None = None
-        # A SET timestamp: what NOW() says on the server is not the time any more.
+        # After a SET timestamp, NOW() on the server is no longer the time.
         self.has_own_clock = False
 
     def use(self, settings: Settings) -> None:
-        """Take *settings* for the variables of every backend connection of this session."""
+        """Make *settings* the variables of every backend connection of this session."""
         self.settings = settings
         self.mode = SqlMode.parse(settings.sql_mode)
         if settings.charset_mode:
@@ -355,7 +355,7 @@ class SessionState:
 
     @property
     def status(self) -> int:
-        """The status flags of an OK that the proxy itself answers."""
+        """The status flags of the proxy's own OKs."""
         transaction = self.transaction
         if transaction is None or not transaction.has_begun:
             return self._status
@@ -370,7 +370,7 @@ class SessionState:
         return shown_to(session_state, self.tracked, changes=self.tracks_changes)
 
     def handed_over(self, backend: Backend, last_insert_id: int) -> None:
-        """Keep the *last_insert_id* of *backend*, which another owner has now."""
+        """Keep the *last_insert_id* of *backend*, which has another owner now."""
         self.insert_id_copies.discard(backend)
         if self.insert_id_at is backend:
             self.insert_id_at = None

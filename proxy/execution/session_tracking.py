@@ -1,7 +1,7 @@
-"""What an answer means for the session that asked, and for the connection that answered.
+"""The effects of an answer on its session, and on its connection.
 
-A server reports changes by status flags and session trackers; the statement's text is read for what they do not show. The
-state of a connection after the answer decides which session may have it next, and whether it is reset first
+A server reports changes by status flags and session trackers; the statement's text covers the changes that they do not show.
+The state of a connection after the answer decides which session may have it next, and whether it is reset first
 (`proxy.backends.pooling.pool`).
 """
 
@@ -61,7 +61,7 @@ def apply_ok(
     was_in_transaction = backend.in_transaction
     backend.in_transaction = bool(ok.status & _IN_TRANS)
     if footprint.passing:
-        # MariaDB reports them as they are for the one statement, and undoes them behind its answer.
+        # MariaDB reports their values for the one statement, and undoes them after its answer.
         trackers = [tracker for tracker in trackers if tracker.name not in footprint.passing]
     if trackers:
         backend.note(trackers)
@@ -131,7 +131,7 @@ def _carry_found_rows(state: SessionState, backend: Backend) -> None:
         if found is not None:
             backend.found_rows = LastDiagnostics(found) if isinstance(found, int) else found
             return
-        # Its server alone knows, and will say it.
+        # Only its server knows it, and will return it.
         take_diagnostics(source, state)
     backend.found_rows = state.diagnostics or LastDiagnostics()
 
@@ -159,18 +159,18 @@ def apply_error(
     backend.row_count = -1
     backend.has_warnings = True
     if backend.in_transaction or runs_unseen(shape):
-        # What it committed before it failed, or what was committed as it began, stays.
+        # Work that it committed before it failed, or that was committed as it began, stays.
         branches.failed(shard, shape)
     if code in ROLLS_BACK:
         branches.undone(shard, backend)
     elif not state.settings.autocommit and shape.kind is not Kind.SAVEPOINT:
-        # An error packet says nothing of the transaction. Without autocommit a statement that
+        # An error packet does not report the transaction. Without autocommit a statement that
         # failed may still have opened one.
         backend.in_transaction = True
         branches.held[shard] = backend
         branches.entered()
     elif footprint_of(shape).may_begin:
-        # Nor of one that it began before it failed. The next answer will say.
+        # Nor one that it began before it failed. The next answer will show it.
         backend.in_transaction = True
         branches.held[shard] = backend
     if shard not in branches.held:
@@ -190,7 +190,7 @@ def note_insert_id(state: SessionState, backend: Backend, told: int) -> None:
     """Note a statement that may have made an insert id on *backend*.
 
     All connections of a session with a LAST_INSERT_ID() other than 0 have the same one. So 0 on this connection means that
-    the earlier value still counts: an INSERT whose rows name their ids makes none, and the OK does not say so.
+    the earlier value still counts: an INSERT whose rows name their ids makes none, which the OK does not show.
 
     told: the insert id in the answer's OK; 0 for none.
     """
@@ -200,11 +200,11 @@ def note_insert_id(state: SessionState, backend: Backend, told: int) -> None:
         if source is None or source.is_closed:
             state.id_before = state.last_insert_id
         else:
-            # It is asked for in the background, and waited for only if a statement wants it.
+            # It is fetched in the background; only a statement that needs it waits for it.
             state.id_before_at = source
             _take_insert_id(state, source)
         state.insert_id_at = backend
-    # All that is left of it if the connection breaks before anybody asks.
+    # The remaining value if the connection breaks before it is read.
     state.last_insert_id = told or state.last_insert_id
     backend.has_insert_id = True
 
@@ -215,7 +215,7 @@ async def note_insert_ids(
     """Note a write of several shards; *told* has each connection with its insert id, and the first id is the statement's."""
     is_untold = footprint_of(shape).sets_insert_id
     made = [(backend, insert_id) for backend, insert_id in told if insert_id or is_untold]
-    # What a part has made is no copy any more.
+    # A part that made an id has no copy any more.
     state.insert_id_copies.difference_update(backend for backend, _ in made)
     for backend, insert_id in reversed(made):
         note_insert_id(state, backend, insert_id)
@@ -226,7 +226,7 @@ async def note_insert_ids(
 
 
 def generated(state: SessionState, insert_id: int) -> None:
-    """Note an INSERT whose first id, *insert_id*, is of a sequence."""
+    """Note an INSERT whose first id, *insert_id*, is from a sequence."""
     _forget_copies(state)
     source = state.insert_id_at
     state.insert_id_at = state.id_before_at = None
@@ -236,7 +236,7 @@ def generated(state: SessionState, insert_id: int) -> None:
 
 
 def _forget_copies(state: SessionState, *kept: Backend) -> None:
-    """Set LAST_INSERT_ID() to 0 on all connections that have a copy of it but *kept*."""
+    """Set LAST_INSERT_ID() to 0 on all connections that have a copy of it, except *kept*."""
     for copy in state.insert_id_copies - {*kept, state.insert_id_at}:
         if not copy.is_closed:
             _take_insert_id(state, copy)
@@ -251,7 +251,7 @@ def _take_insert_id(state: SessionState, source: Backend) -> None:
 async def bring_insert_id(state: SessionState, backend: Backend, shape: Shape) -> None:
     """Set LAST_INSERT_ID() on *backend* to that of the session's last INSERT. Raises BackendError or BackendLost.
 
-    shape: the statement that asks, perhaps for the diagnostics of the previous statement, too.
+    shape: the statement that reads it, perhaps with the diagnostics of the previous statement.
     """
     source = state.insert_id_at
     if source is not None and source is not backend and not source.is_closed:
@@ -263,16 +263,15 @@ async def bring_insert_id(state: SessionState, backend: Backend, shape: Shape) -
     if state.insert_id_at is backend and not state.id_before:
         return
     if state.answered_at is backend and shape.uses & ASKS_BACK:
-        # After the SET the server would answer for the SET.
+        # After the SET the server would return those of the SET.
         await take_diagnostics(backend, state).known()
     value = b"%d" % state.last_insert_id
     if state.insert_id_at is backend:
-        # MySQL takes integers alone, and the choice of one that is signed is none.
+        # MySQL takes integers only, and a choice with a signed one is none.
         value = (
             b"CAST(IF(LAST_INSERT_ID(), LAST_INSERT_ID(), %d) AS UNSIGNED)" % state.id_before
         )
-    # The session has changed connections since its INSERT: without this SET the server would
-    # say 0.
+    # The session has changed connections since its INSERT, so without this SET the server would return 0.
     await backend.query(b"SET last_insert_id = " + value)
     state.insert_id_at, state.id_before_at = backend, None
     state.id_before = 0
@@ -282,9 +281,9 @@ async def bring_insert_id(state: SessionState, backend: Backend, shape: Shape) -
 async def spread_insert_id(
     state: SessionState, backends: Sequence[Backend], shape: Shape
 ) -> None:
-    """Set LAST_INSERT_ID() on each of *backends*, which run one statement, where that asks for it. Raises as `bring_insert_id`.
+    """Set LAST_INSERT_ID() on each of *backends*, which run one statement, if that reads it. Raises as `bring_insert_id`.
 
-    That has brought it to each of them in turn, so that the last one alone has it.
+    That has brought it to each of them in turn, so only the last one has it.
     """
     if not footprint_of(shape).needs_insert_id:
         return

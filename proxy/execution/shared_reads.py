@@ -2,7 +2,7 @@
 
 `SharedReads.send` decides whether a read shares a connection (`proxy.backends.pooling.multiplexing`), and `SharedReads.answered`
 returns how the read ended there. Nothing is written to the client before the answer is complete. An error, or an
-answer with warnings, is dropped, and the statement runs again on a connection of the session's own.
+answer with warnings, is dropped, and the statement runs again on the session's own connection.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.session_state import SessionState
 
 
-# How many bytes of an answer are kept back; the reader of a longer answer gets the connection for itself.
+# How many bytes of an answer are kept back; the reader of a longer answer gets the connection exclusively.
 HELD_BYTES_MAX: Final = 64 << 10
 # The longest that an answer may take on a connection whose later reads wait for it.
 _SMALL_BYTES_MAX: Final = 16 << 10
@@ -64,7 +64,7 @@ class SharedRead:
         self.attempt.answer_completed()
 
     def connection_lost(self, error: BackendLost) -> None:
-        """Report that the backend went away, for this read at least."""
+        """Report that the backend went away, at least for this read."""
         attempt = self.attempt
         if self.shared is None:
             attempt.connection_lost(error)
@@ -74,7 +74,7 @@ class SharedRead:
         attempt.on_over(attempt)
 
     def take_over(self) -> None:
-        """Go on like any other attempt, with the connection as the session's own."""
+        """Continue like any other attempt, with the connection as the session's own."""
         self.shared = None
         attempt = self.attempt
         if attempt.held:
@@ -94,9 +94,9 @@ class SharedReads:
         self._loop = asyncio.get_running_loop()
 
     def send(self, attempt: Attempt) -> bool:
-        """Send a plain read among those of other sessions; False where that cannot be.
+        """Send a plain read among those of other sessions; False if that is impossible.
 
-        Whatever this returns, the answer goes to `answered`.
+        If sent, its answer goes to `answered`.
         """
         assert attempt.latency is not None
         if not attempt.latency.is_quick:
@@ -104,7 +104,7 @@ class SharedReads:
             return False
         shard, packet = attempt.shard, attempt.packet
         if not shard.pool.lent:
-            return False  # alone, as most often
+            return False  # on its own, which is the usual case
         state, lines = self._state, shard.shared_connections
         database = named(shard, attempt.database)
         shared = lines.matching(state.account, state.settings, state.variant, database)
@@ -127,10 +127,10 @@ class SharedReads:
         return True
 
     def answered(self, attempt: Attempt) -> bool | None:
-        """Apply the answer of a plain read; None where it came on a connection of the session's own.
+        """Apply the answer of a plain read; None if it came on the session's own connection.
 
-        Return False where the answer is dropped and the read must run again on a connection of the session's own. That is so
-        for an error and for warnings: the session may ask for them next, and the next read on the shared connection clears
+        Return False if the answer is dropped and the read must run again on the session's own connection. This is
+        for errors and warnings: the session may read them next, and the next read on the shared connection clears
         them.
         """
         latency, read = attempt.latency, self._current
@@ -159,7 +159,7 @@ class SharedReads:
     def _taken(self, attempt: Attempt) -> bool | None:
         """Apply the answer of a read that has taken its connection over, as `answered`.
 
-        Reads of others that were sent behind it run all the same, and clear its warnings. An error stands: it says all by itself.
+        Reads of others that were sent behind it run all the same, and clear its warnings. An error stands: it is complete in itself.
         """
         backend, ok = attempt.backend, attempt.scanner.ok
         are_cleared = ok is not None and ok.warnings > 0 and backend.is_busy
@@ -170,7 +170,7 @@ class SharedReads:
         return False
 
     def break_up(self) -> None:
-        """Give the read under way a connection of its own, where it can be stopped.
+        """Give the current read its own connection, on which it can be stopped.
 
         A read that waits for earlier ones is not stopped but sent again.
         """
@@ -179,11 +179,11 @@ class SharedReads:
             read.shared.break_up()
 
     def forget(self) -> None:
-        """Give up the read under way."""
+        """Give up the current read."""
         self._current = None
 
     def taken_over(self, read: SharedRead) -> None:
-        """Keep the connection of a read that runs there alone from now on."""
+        """Keep the connection of a read that runs there exclusively from now on."""
         attempt = read.attempt
         if read is self._current:
             attempt.backend.owner = self._state

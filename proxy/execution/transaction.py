@@ -1,12 +1,12 @@
 """A session's transaction over one or several shards.
 
 A *branch* is the part of a transaction that one shard runs, on one backend connection. BEGIN reaches a shard only when a
-statement does, in one write with it where it can. COMMIT goes to the branches in the order in which they joined. If some shards
-commit and others fail, the error says so. With `transaction_mode = "twopc"` every branch but the first is an XA transaction, and
+statement does, in one write with it if possible. COMMIT goes to the branches in the order in which they joined. If some shards
+commit and others fail, the error reports it. With `transaction_mode = "twopc"` every branch but the first is an XA transaction, and
 `proxy.twophase.coordinator` commits over several shards.
 
 A branch that is lost takes the transaction with it: the others are rolled back, and every
-statement is refused until the client says ROLLBACK. Otherwise the client's next INSERT would
+statement is refused until the client sends ROLLBACK. Otherwise the client's next INSERT would
 quietly run outside the transaction that it believes to be in.
 """
 
@@ -45,21 +45,21 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.writes.message_effects import Effect
 
 
-# InnoDB undoes the whole transaction then, not just the statement: a full lock table, a deadlock.
+# InnoDB then undoes the whole transaction, not just the statement: a full lock table, a deadlock.
 ROLLS_BACK: Final = frozenset({1206, 1213})
 
-# XAER_RMFAIL: what would commit is refused within a transaction of XA, and ends nothing.
+# XAER_RMFAIL: a statement that would commit is refused within an XA transaction, and ends nothing.
 XA_REFUSES: Final = 1399
 
 SNAPSHOT_OF_SHARDS: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT over several shards"
-# These statements may commit, on the shard that runs them alone.
+# These statements may commit, on the only shard that runs them.
 _MAY_COMMIT: Final = frozenset({Kind.CALL, Kind.LOCK, Kind.XA})
-# Of these it is known whether the effects before them are committed.
+# For these it is known whether the effects before them are committed.
 _ENDS: Final = frozenset({Kind.BEGIN, Kind.COMMIT, Kind.ROLLBACK})
 
 
 def may_commit(shape: Shape) -> bool:
-    """Return whether a statement may commit the transaction that it finds, on the shard that runs it alone."""
+    """Return whether a statement may commit the transaction that it finds, on the only shard that runs it."""
     return bool(shape.uses & Uses.IMPLICIT_COMMIT) or runs_unseen(shape)
 
 
@@ -76,10 +76,10 @@ class Branches:
     """The connections that must stay with a session, and the transaction on them."""
 
     _state: SessionState
-    effects: PendingEffects  # what the transaction has done to message tables
+    effects: PendingEffects  # the transaction's effects on message tables
     _: KW_ONLY
     may_span_shards: bool
-    # The coordinator of commits in two phases, where the configuration asks for them.
+    # The coordinator of commits in two phases, if the configuration has them.
     coordinator: Coordinator | None = None
     # The connection of each shard, in the order in which the shards were reached.
     held: dict[ShardRuntime, Backend] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class Branches:
 
     @property
     def has_begun(self) -> bool:
-        """True from the first shard or savepoint of the transaction on: from then on nothing waits."""
+        """True from the first shard or savepoint of the transaction on: from then on no statement waits."""
         transaction = self._state.transaction
         if transaction is not None and transaction.savepoints:
             return True
@@ -118,14 +118,14 @@ class Branches:
 
     @property
     def alone(self) -> tuple[ShardRuntime, Backend] | None:
-        """The only branch, where that has the whole transaction and can still commit it."""
+        """The only branch, if that has the whole transaction and can still commit it."""
         branches = self.open
         if len(branches) != 1 or branches[0][1].is_closed or self.is_broken:
             return None
         return branches[0]
 
     def is_sticky(self, shard: ShardRuntime) -> bool:
-        """True when the connection to *shard* stays with the session, be there a transaction or not."""
+        """True when the connection to *shard* stays with the session, with or without a transaction."""
         return bool(self._kept) and any(kept is shard for kept, _ in self._kept)
 
     def keep(self, shard: ShardRuntime, backend: Backend, reason: Keep = Keep.STATE) -> None:
@@ -134,7 +134,7 @@ class Branches:
         self.held[shard] = backend
 
     def let_go(self, shard: ShardRuntime, reason: Keep) -> None:
-        """Keep the connection to *shard* for *reason* no longer; release it if that was the last one."""
+        """Stop keeping the connection to *shard* for *reason*; release it if that was the last one."""
         self._kept.discard((shard, reason))
         backend = self.held.get(shard)
         if backend is not None and not self.is_sticky(shard) and not backend.in_transaction:
@@ -144,7 +144,7 @@ class Branches:
     def saved(self, shard: ShardRuntime, backend: Backend) -> None:
         """Keep *backend*, which has a savepoint that began no transaction, until `savepoints_ended`."""
         self.keep(shard, backend, Keep.SAVEPOINTS)
-        # The next session would find it, where the server is sent nothing more.
+        # The next session would find it if the server is sent nothing more.
         backend.has_residue = True
         self._may_begin()
 
@@ -195,11 +195,11 @@ class Branches:
         transaction = self._state.transaction
         if transaction is None:
             return
-        # Also for a branch that is open already: the statement that commits comes on that one.
+        # Even for a branch that is already open: the statement that commits comes on that one.
         if self.coordinator is not None:
             self._check_commits_nothing(shard, shape)
         others = self.open
-        # With savepoints that began nothing it goes on alone; behind others it begins again, as these have had more since.
+        # With savepoints that began nothing it continues if it is the only one; behind others it begins again, as these have had more since.
         if backend.in_transaction or ((shard, Keep.SAVEPOINTS) in self._kept and not others):
             return
         self.check_span([shard])
@@ -214,7 +214,7 @@ class Branches:
             self.open_ahead(shard, backend)
             return
         if opening[0] != transaction.begin and not self._state.settings.autocommit:
-            # MySQL has begun something with a mere SHOW, which is in the way.
+            # MySQL has begun a transaction with a mere SHOW, which is in the way.
             opening.insert(0, backend.ending(b"COMMIT"))
         # Noted before it is sent: a connection that fails half way must stay with this session.
         backend.in_transaction = transaction.has_begun = True
@@ -248,7 +248,7 @@ class Branches:
 
     @property
     def opens_at_once(self) -> bool:
-        """True where `join` would only `open_ahead`, as for the first shard of a transaction."""
+        """True if `join` would only `open_ahead`, as for the first shard of a transaction."""
         transaction = self._state.transaction
         return (
             transaction is not None
@@ -258,14 +258,14 @@ class Branches:
 
     def _joined(self, shard: ShardRuntime, backend: Backend) -> None:
         self._kept.discard((shard, Keep.SAVEPOINTS))
-        # Behind those that joined before it, also where it was held already.
+        # Behind those that joined before it, even if it was held already.
         self.held.pop(shard, None)
         self.held[shard] = backend
 
     def open_ahead(self, shard: ShardRuntime, backend: Backend) -> None:
         """Open the session's transaction on *backend*, in one write with the statement that follows in this turn of the loop.
 
-        No server refuses a plain BEGIN. If one did, the statement behind it would commit by itself, so the connection is closed.
+        No server refuses a plain BEGIN. If one did, the statement behind it would be committed alone, so the connection is closed.
         """
         transaction = self._state.transaction
         assert transaction is not None
@@ -273,7 +273,7 @@ class Branches:
         self._joined(shard, backend)
 
         def heard(answer: BufferedAnswer) -> None:
-            if answer.error is not None:  # an OK says nothing new
+            if answer.error is not None:  # an OK has no news
                 backend.abort()
 
         reader = AnswerCollector(heard, lambda _: None)
@@ -311,7 +311,7 @@ class Branches:
             self.effects.committed()
 
     def failed(self, shard: ShardRuntime, shape: Shape) -> None:
-        """Have read what a statement may have written or committed before the server refused it."""
+        """Schedule a read of tables to which a statement may have written or committed before the server refused it."""
         if runs_unseen(shape):
             self.effects.wrote_unseen(shard)
         if may_commit(shape):
@@ -319,7 +319,7 @@ class Branches:
             self.committed_by_itself()
 
     def broke_off(self, shard: ShardRuntime, shape: Shape) -> None:
-        """Have read what a statement may have written or committed whose answer never came."""
+        """Schedule a read of tables to which a statement whose answer never came may have written or committed."""
         is_write = shape.kind in WRITES and not self.in_transaction
         if is_write or runs_unseen(shape):
             self.effects.wrote_unseen(shard)
@@ -327,9 +327,9 @@ class Branches:
             self.effects.perhaps_committed()
 
     def went_on(self, shape: Shape) -> None:
-        """Follow a statement behind which its branch is in a transaction, be it another one than before.
+        """Follow a statement after which its branch is in a transaction, possibly a new one.
 
-        The server's flag shows one behind a second BEGIN and behind AND CHAIN as well.
+        The server's flag is also set after a second BEGIN and after AND CHAIN.
         """
         if shape.kind is Kind.ROLLBACK:
             self.effects.rolled_back()
@@ -339,7 +339,7 @@ class Branches:
             self.effects.perhaps_committed()
 
     def branch_ended(self, shard: ShardRuntime, shape: Shape) -> None:
-        """End the branch of *shard*, after COMMIT, ROLLBACK, an implicit commit or whatever *shape* is of."""
+        """End the branch of *shard*, after COMMIT, ROLLBACK, an implicit commit or another statement of *shape*."""
         rolled_back = "ROLLBACK" in (shape.verb, *shape.words[:1])
         if runs_unseen(shape) or shape.kind is Kind.XA:
             # A procedure may have done either, and XA PREPARE has done neither.
@@ -404,7 +404,7 @@ class Branches:
     # --- COMMIT, ROLLBACK, SAVEPOINT over several shards -----------------------------------
 
     async def commit(self) -> None:
-        """Commit every branch: in turn, or in two phases where the configuration says so.
+        """Commit every branch: in turn, or in two phases if so configured.
 
         Raises PartialCommit if some branches committed before one failed, and the rest is rolled back. Everything is rolled back at
         BackendError or BackendLost, if the first one failed, and at TransactionBroken, if one had been lost before. Raises CommitUnknown or
@@ -441,7 +441,7 @@ class Branches:
                 await branch.backend.query(branch.backend.ending(b"COMMIT"))
             except (BackendError, BackendLost) as error:
                 if isinstance(error, BackendError) and error.code == XA_REFUSES and not index:
-                    # The transaction goes on, as on one server, with the connections that it has.
+                    # The transaction continues, as on one server, with the connections that it has.
                     self._state.transaction = transaction
                     raise
                 await self._end(branches[index:])
@@ -462,8 +462,8 @@ class Branches:
     async def _commit_in_two_phases(
         self, coordinator: Coordinator, branches: list[Branch]
     ) -> None:
-        # A client that leaves has its connections reset, and one that has been reset says OK to
-        # a COMMIT. So they are out of its reach until this is over, and it goes on without it.
+        # If a client leaves, its connections are reset, and a reset connection answers OK to
+        # a COMMIT. So they are out of its reach until this is over, and it continues without it.
         sticky = {branch.shard for branch in branches if self.is_sticky(branch.shard)}
         for branch in branches:
             del self.held[branch.shard]
@@ -486,7 +486,7 @@ class Branches:
         except ProxyError as error:
             failure = error
         except BaseException:
-            # In the middle of anything: only closing is safe.
+            # In an unknown state: only closing is safe.
             for branch in branches:
                 branch.shard.pool.discard(branch.backend)
             raise
@@ -539,7 +539,7 @@ class Branches:
         self.has_savepoint(sql)
 
     def has_savepoint(self, sql: bytes) -> None:
-        """Have late branches repeat *sql*, which has been run, or begins no transaction."""
+        """Make late branches repeat *sql*, which has been run, or begins no transaction."""
         transaction = self._state.transaction
         if transaction is None and not self._state.settings.autocommit:
             transaction = self._may_begin()
@@ -549,7 +549,7 @@ class Branches:
     # --- the end --------------------------------------------------------------------------
 
     def forget(self) -> list[Coroutine[Any, Any, None]]:
-        """Let go of every connection; return what resets them and gives them back."""
+        """Let go of every connection; return coroutines that reset them and give them back."""
         self._state.transaction = None
         self.effects.rolled_back()
         recycling = [

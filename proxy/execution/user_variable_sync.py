@@ -1,7 +1,7 @@
 """User variables that follow a session to its connections on other servers.
 
 User variables are in the connection that changed them last. A connection of another keyspace or shard is given them before
-it runs anything, since a trigger may read a variable that no text names. A variable that cannot be copied exactly is
+it runs anything, because a trigger may read a variable that no text names. A variable that cannot be copied exactly is
 refused.
 """
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.user_variables import VariableValue
 
 
-# A tracker reports that something changed; the variable is in the text, or it was no user variable.
+# A tracker reports only that something changed; the variable is in the text, or it was no user variable.
 _EXPLAINED: Final = frozenset({Kind.SET, Kind.DDL, Kind.LOCK, Kind.XA})
 
 
@@ -123,7 +123,7 @@ async def _listed(newest: UserVariables) -> list[str | None]:
     """Return the names that the server lists, or NULL at least. Raises BackendError."""
     backend, shard = newest.backend, newest.shard
     if not shard.is_mariadb:
-        # It takes a right that the account of the shard's address has, and a user's own one needs not have.
+        # It takes a privilege that the account of the shard's address has, and a user's own one need not have.
         rows = await shard.control.rows(NAMES_ON_MYSQL.format(backend.thread_id))
         return [name for (name,) in rows]
     answer = await backend.query(NAMES_ON_MARIADB)

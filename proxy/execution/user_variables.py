@@ -1,8 +1,8 @@
 """The values of user variables, read from one server and set on another. Pure.
 
-A session's user variables are in the connection that changed them last. Where the session goes on
+A session's user variables are in the connection that changed them last. If the session continues on
 another one, they are read there, by `question`, and set here, by `assignment`: with their type, and
-of strings with their character set and collation. The question is then asked on the new connection as well, and a value that
+for strings with their character set and collation. The query is then repeated on the new connection, and a value that
 differs was not copied.
 """
 
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 # A text of twice as many bytes is below every server's max_allowed_packet.
 VALUE_BYTES_MAX: Final = 1 << 20
 
-# Without a LIMIT of their own, the queries would obey the session's sql_select_limit.
+# Without their own LIMIT, the queries would obey the session's sql_select_limit.
 _ROWS_MAX: Final = (1 << 64) - 1
 # The names of a connection's user variables, or NULL at least: no row means that the server does not list them.
-# Values are asked for one by one.
+# Values are read one by one.
 NAMES_ON_MARIADB: Final = (
     b"SELECT VARIABLE_NAME FROM information_schema.USER_VARIABLES UNION ALL SELECT NULL LIMIT %d"
     % _ROWS_MAX
 )
-# Of the connection with the server's id in its place. Without rows where performance_schema is off.
+# For the connection whose server id is filled in. Without rows if performance_schema is off.
 NAMES_ON_MYSQL: Final = (
     "SELECT VARIABLE_NAME FROM performance_schema.threads LEFT JOIN"
     " performance_schema.user_variables_by_thread USING (THREAD_ID) WHERE PROCESSLIST_ID = {}"
 )
-# The tables of which it is.
+# The tables that it reads.
 TABLES_ON_MYSQL: Final = (
     "performance_schema.threads",
     "performance_schema.user_variables_by_thread",
@@ -63,7 +63,7 @@ class UserVariables:
     backend: Backend
     names: frozenset[str]  # the variables that the client's texts have named
     has_unnamed: bool  # a stored program may have set other variables
-    # The values on *backend*, once the server was asked for them.
+    # The values on *backend*, once they were read from the server.
     values: dict[str, VariableValue] = field(default_factory=dict)
 
 

@@ -1,9 +1,9 @@
-"""A client, from its greeting to its leaving. What its statements become is in ``proxy.sql``.
+"""A client, from its greeting to its end. ``proxy.sql`` handles its statements.
 
 Read in this order:
 
-* ``services``: what all sessions share;
-* ``session``, ``connection_ids``, ``login_gate``, ``login_backoff``, ``login_work``: how a client comes in, or is refused;
-* ``command_loop``, ``dispatch``: one command at a time, and who carries it out, those that statements have replaced among them;
-* ``process_list``: whom it sees and may end.
+* ``services``: the parts that all sessions share;
+* ``session``, ``connection_ids``, ``login_gate``, ``login_backoff``, ``login_work``: how a client is admitted, or refused;
+* ``command_loop``, ``dispatch``: one command at a time, and the parts that carry them out, including those that statements have replaced;
+* ``process_list``: the sessions it sees and may end.
 """

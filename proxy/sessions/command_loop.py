@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 # A client may send commands ahead. Beyond this it is not read from until they are done.
 QUEUED_BYTES_MAX: Final = 1 << 20
 
-# What a command that waits costs besides its bytes.
+# The cost of a waiting command besides its bytes.
 _QUEUED_COMMAND_BYTES: Final = 200
-# From here on a command is counted while it runs; others are many, and take nothing.
+# From here on a command is counted while it runs; smaller ones are many, and use little.
 _LARGE_BYTES: Final = 64 << 10
 
 # How long a server may take for a KILL QUERY.
@@ -66,8 +66,8 @@ _COMMAND_NAMES: Final = {
 _NO_QUESTIONS: Final = frozenset(
     {Command.PING, Command.STATISTICS, Command.STMT_PREPARE, Command.STMT_RESET}
 )
-# What KILL QUERY undoes whole, so that the client may hear that it did not happen. Any other
-# statement may commit something by itself, and only its own answer shows it.
+# Statements that KILL QUERY undoes whole, so the client may be informed that they did not happen. Any other
+# statement may commit in the middle, and only its own answer shows it.
 _INTERRUPTIBLE: Final = frozenset(
     {
         Kind.SELECT,
@@ -95,7 +95,7 @@ class CommandLoop:
         services: Services,
     ) -> None:
         self.context = context  # the session that they belong to
-        self.is_busy = False  # one is being carried out
+        self.is_busy = False  # a command is being carried out
         self._dispatch = dispatch
         self._link = context.link
         self._wire = context.wire
@@ -110,7 +110,7 @@ class CommandLoop:
         self._streams = dispatch.statements.streams
         self._current: CommandReceived
         self._reply: Reply
-        # When what it does now began, in the loop's time.
+        # When its present activity began, in the loop's time.
         self._since_s = self._loop.time()
         # When the server was asked to stop a statement.
         self._stopped_s = 0.0
@@ -125,10 +125,10 @@ class CommandLoop:
     def close(self) -> list[asyncio.Task[None]]:
         """End: the client is gone, or has become another user.
 
-        Return the tasks that have servers end what this session has left there.
+        Return the tasks that make servers end the session's state there.
         """
         self._is_over = True
-        # Backends first: their readers must not find a task to wake that is being cancelled.
+        # Backends first: their readers must not wake a task that is being cancelled.
         ending = self._executor.forget()
         self._streams.close()
         if self._task is not None:
@@ -142,8 +142,8 @@ class CommandLoop:
     # --- one after the other --------------------------------------------------------------
 
     def command_received(self, command: CommandReceived) -> None:
-        """Carry a command out, or queue it after the one that runs."""
-        # Nearly always: a client waits for its answer before it sends again.
+        """Carry a command out, or queue it after the running one."""
+        # The usual case: a client waits for its answer before it sends again.
         if not (self.is_busy or self._commands or self._link.blocked):
             self._begin(command)
             return
@@ -162,7 +162,7 @@ class CommandLoop:
         self._commands.append(command)
         self._queued_bytes += len(command.payload)
         if self._queued_bytes > QUEUED_BYTES_MAX:
-            # A client that sends ahead without end fills its own socket then, not our memory.
+            # A client that sends ahead without end then fills its own socket, not our memory.
             self._link.pause_reading()
 
     def _begin(self, command: CommandReceived) -> None:
@@ -204,14 +204,14 @@ class CommandLoop:
             self._link.close()
 
     def _start(self, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> None:
-        # The coroutine is made by the task: one that is cancelled before its first step, because
-        # the client broke the protocol in the same turn of the loop, would never be awaited.
+        # The coroutine is made by the task: if it were cancelled before its first step, because
+        # the client broke the protocol in the same turn of the loop, it would never be awaited.
         self._task = asyncio.create_task(self._run(work, *arguments))
 
     def _sent_over(self, outcome: Attempt | Exception | None) -> None:
-        """Go on after a statement of the hot path; called from the backend's link.
+        """Continue after a statement of the hot path; called from the backend's link.
 
-        outcome: the attempt, or the error that kept it from being sent; None where the client is answered already.
+        outcome: the attempt, or the error that kept it from being sent; None if the client is answered already.
         """
         if self._is_over:
             return
@@ -238,14 +238,14 @@ class CommandLoop:
             self._answer_error(error)
         self._task = None
         if self._wire.phase is ConnectionPhase.INFILE:
-            # The answer came before the file was sent: what follows cannot be distinguished.
+            # The answer came before the file was sent, so the following packets cannot be distinguished.
             self._link.close()
         self._next()
 
     def _release_large(self) -> None:
         self._memory.change(-self._large_bytes)
         self._large_bytes = 0
-        # What ran is not looked at any more, and up to 64 MB would stay with an idle client.
+        # The command is not needed any more, and up to 64 MB would stay with an idle client.
         self._current = _NOTHING
 
     def _next(self) -> None:
@@ -259,7 +259,7 @@ class CommandLoop:
             self._leave_at_rest()
 
     def client_writable(self) -> None:
-        """Go on after the client caught up."""
+        """Continue after the client caught up."""
         self._executor.client_writable()
         self._go_on()
         stream = self._streams.current
@@ -267,7 +267,7 @@ class CommandLoop:
             self.context.registry.streams.ready(stream)
 
     def _go_on(self) -> None:
-        """Carry out what is queued; nothing while the client does not read the answers."""
+        """Carry out queued commands; none while the client does not read the answers."""
         while self._commands and not (self._is_over or self.is_busy or self._link.blocked):
             before = self._queued_bytes
             command = self._take_queued()
@@ -289,7 +289,7 @@ class CommandLoop:
             shown = error
         else:
             self._log.exception("internal error", exc_info=error)
-            # With the id by which the log has the trace: the client's sentence says nothing of
+            # With the id by which the log has the trace: the client's message reveals nothing of
             # our code.
             shown = InternalError(self.context.connection_id)
         if not isinstance(shown, BackendError):
@@ -301,10 +301,10 @@ class CommandLoop:
             ):
                 self._link.close()
 
-    # --- what others ask of it ------------------------------------------------------------
+    # --- requests from others --------------------------------------------------------------
 
     def interrupt(self, error: StreamfromError) -> list[asyncio.Task[None]]:
-        """Stop what is running: a stream ends with *error*, a statement with its server's own.
+        """Stop the running statement: a stream ends with *error*, a statement with its server's own.
 
         Returns as `SessionConnections.interrupt`.
         """
@@ -316,21 +316,21 @@ class CommandLoop:
         return []
 
     def shut_down(self, error: StreamfromError) -> None:
-        """End with *error* as soon as nothing is to be done and no transaction is open."""
+        """End with *error* as soon as there is no work and no open transaction."""
         if self.is_streaming:
             self.interrupt(error)
         self._farewell = error
         self._leave_at_rest()
 
     def stop_work(self, error: StreamfromError) -> None:
-        """End with *error* once the statement under way is answered; stop it if that loses nothing."""
+        """End with *error* once the current statement is answered; stop it if that loses nothing."""
         self._may_finish = False
         if self.is_busy and not self.is_committing and self.interrupt(error):
             self._reply.stopped = error
         self.shut_down(error)
 
     def cut_off(self, error: StreamfromError) -> None:
-        """Disconnect; *error* is the answer of a statement that runs, unless a part of its own answer has been sent."""
+        """Disconnect; *error* is the answer of a running statement, unless a part of its own answer has been sent."""
         current = self._executor.current
         is_begun = self.is_busy and (
             self._reply.sequence != self._current.sequence
@@ -345,7 +345,7 @@ class CommandLoop:
 
     @property
     def is_committing(self) -> bool:
-        """True while the statement under way may commit, so that only its own answer is true."""
+        """True while the current statement may commit, so that only its own answer is true."""
         if not self.is_busy:
             return False
         payload = self._current.payload
@@ -378,7 +378,7 @@ class CommandLoop:
         return self._executor.branches.in_transaction
 
     def keep_limits(self, now_s: float, limits: Server) -> None:
-        """Stop a statement that takes too long, again if it goes on; disconnect a client that is silent for too long."""
+        """Stop a statement that takes too long, again if it continues; disconnect a client that is silent for too long."""
         if self._is_over or self._link.closed:
             return
         took_s = now_s - self._since_s
@@ -387,7 +387,7 @@ class CommandLoop:
             if limit_s and took_s >= limit_s and not self.is_streaming:
                 self._time_out(now_s)
             return
-        # The sooner of what the configuration says, where 0 is none, and SET wait_timeout.
+        # The sooner of the configuration's limit, where 0 is none, and SET wait_timeout.
         idle_s, own_s = limits.idle_timeout_s, self._state.settings.wait_timeout_s
         if own_s is not None and own_s < (idle_s or math.inf):
             if took_s >= own_s:
@@ -396,7 +396,7 @@ class CommandLoop:
             self._idle_too_long("idle_timeout")
 
     def _idle_too_long(self, setting: str, *, is_own: bool = False) -> None:
-        if not (is_own and self._wire.is_mariadb):  # which says nothing
+        if not (is_own and self._wire.is_mariadb):  # MariaDB sends nothing
             self._log.info("client idle for too long")
             self._tell(IdleTooLong(setting))
         self._link.close()
@@ -405,7 +405,7 @@ class CommandLoop:
         # First a KILL QUERY, which keeps the session; a server that does not end by it loses
         # the connection.
         if self._reply.stopped is None:
-            # What waits for a connection or a shard has limits of its own.
+            # A statement that waits for a connection or a shard has other limits.
             error = StatementTimedOut()
             if self.context.large_texts.interrupt(error) or self._executor.interrupt():
                 self._reply.stopped = error
@@ -415,7 +415,7 @@ class CommandLoop:
             self._executor.connections.break_off()
 
     def is_on(self, servers: Collection[ShardRuntime]) -> bool:
-        """Return whether its statements go to one of *servers* unless they say where."""
+        """Return whether its statements go to one of *servers* unless they name another."""
         return self.context.compiler.target.here().is_on(servers)
 
     @property
@@ -424,7 +424,7 @@ class CommandLoop:
         return self._streams.current is not None
 
     def thread_on(self, shard: ShardRuntime) -> int | None:
-        """Return the id that *shard* knows it by, if it holds a connection there."""
+        """Return its connection id on *shard*, if it holds a connection there."""
         backend = self._executor.branches.held.get(shard)
         return None if backend is None else backend.thread_id
 

@@ -1,6 +1,6 @@
-"""The ids of client connections, which `KILL` takes. Pure: the dice are the caller's.
+"""The ids of client connections, which `KILL` takes. Pure: random bits are passed in.
 
-An id has the 32 bits of the protocol. The upper bits are the number of the member, by which the fleet finds who has a
+An id has the 32 bits of the protocol. The upper bits are the number of the member, by which the fleet finds the member with a
 connection. The lower bits count connections, from a random number on. So an id names one client, whichever member it is given to.
 Two proxies may have the same number if they have no directory in common.
 """
@@ -33,7 +33,7 @@ class ConnectionIds:
         self._number = dice & (1 << NUMBER_BITS) - 1
 
     def allocate(self, in_use: Container[int]) -> int:
-        """Return an id that is not *in_use*; one is given again only when all others have been."""
+        """Return an id that is not *in_use*; one is reused only when all others have been used."""
         while True:
             self._number = self._number + 1 & (1 << NUMBER_BITS) - 1
             taken = self.member << NUMBER_BITS | self._number

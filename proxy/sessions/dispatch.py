@@ -47,7 +47,7 @@ async def field_list(context: SessionContext, payload: bytes, reply: Reply) -> N
 
 
 async def check_table(context: SessionContext, unknown: NotInVschema) -> None:
-    """Raise what a shard says if the table is not there either: a name is misspelt more often than left out."""
+    """Raise the shard's error if the table is not there either: a misspelt name is more likely than a missing vschema entry."""
     view = context.catalog.view(unknown.keyspace)
     probe = b"SELECT 1 FROM " + quoted(unknown.table)
     try:
@@ -65,7 +65,7 @@ class Dispatch:
         self._process_list = process_list
         # The statements that the client has prepared.
         self.table = PreparedStatements(context.memory)
-        # What carries commands out, each named after its module.
+        # The parts that carry commands out, each named after its module.
         self.statements = StatementRunner(context)
         self.fast_path = FastPath(context, self.table, self.statements.transactions)
         self._prepared = PreparedCommands(context, self.statements, self.table)

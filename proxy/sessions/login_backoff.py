@@ -1,6 +1,6 @@
 """How long a login waits, after failures from the same address. Pure.
 
-The first few failures cost nothing, as people mistype. Then every refusal to an address waits twice
+The first few failures cost nothing, because people mistype. Then every refusal to an address waits twice
 as long as the one before, up to a bound. A login that succeeds waits only if the same user has
 failed from this address before: otherwise one client with a wrong password would slow down all
 clients of its machine. Such a login must wait like a refusal: otherwise a guesser could recognize a refusal by its
@@ -24,7 +24,7 @@ FREE_FAILURES: Final = 3
 FIRST_S: Final = 0.1
 FORGOTTEN_S: Final = 60.0
 REMEMBERED_MAX: Final = 4096
-# After so many doublings of FIRST_S (three years) every sensible bound has been reached.
+# After this many doublings of FIRST_S (three years) every sensible bound has been reached.
 _DOUBLINGS_MAX: Final = 30
 
 _Key = tuple[str, str | None]

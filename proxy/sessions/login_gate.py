@@ -5,8 +5,8 @@ Every refusal of a login is sent here, and the connection closed behind it:
 | when | which error | sent |
 |---|---|---|
 | before the greeting | `refusal`: no place, or not from this machine | at once |
-| the proof is wrong | AccessDenied, which `proxy.wire.login.auth` raises | when `auth_backoff` says |
-| the protocol is broken | what `proxy.wire.server_connection` raises | at once |
+| the proof is wrong | AccessDenied, which `proxy.wire.login.auth` raises | after `auth_backoff` |
+| the protocol is broken | the error of `proxy.wire.server_connection` | at once |
 | the proof is right | `check`: no place for this user; no such database; the proxy ends | at once |
 | `connect_timeout` is over | none | the connection is reset |
 """
@@ -48,7 +48,7 @@ class LoginGate:
     _is_in: bool = False
     # Either the end of the time to log in, or the moment of an answer that waits.
     _timer: asyncio.TimerHandle | None = None
-    # The user that the login under way names; None when the login has been decided.
+    # The user that the current login names; None when the login has been decided.
     _user: str | None = None
     _waited_s: float = 0.0  # how long it has waited for its turn
     _judging: asyncio.Task[None] | None = None
@@ -86,7 +86,7 @@ class LoginGate:
         return None
 
     def open(self) -> None:
-        """Let the client log in, for as long as `connect_timeout` says."""
+        """Let the client log in, within `connect_timeout`."""
         self._services.connected.enter(self._address)
         self._services.strangers.enter(self._address)
         self._is_counted = True
@@ -157,8 +157,8 @@ class LoginGate:
         *,
         is_costly: bool,
     ) -> None:
-        """Have a proof of *user* judged when it may be, and call *then* with what follows."""
-        # Nothing is read meanwhile: a client that goes on sending fills its own socket.
+        """Have a proof of *user* judged when it may be, and call *then* with the resulting events."""
+        # Nothing is read meanwhile: a client that keeps sending fills its own socket.
         self._link.pause_reading()
         if self._user is None:
             self._user, self._waited_s = user, 0.0
@@ -196,7 +196,7 @@ class LoginGate:
         self._services.backoff.succeeded(self._address, user)
 
     def refuse(self, wire: ServerConnection, error: StreamfromError) -> None:
-        """Refuse a client that has proven who it is."""
+        """Refuse a client that has proven its identity."""
         wire.refuse(error)
         self._link.write(wire.data_to_send())
         self._link.close()

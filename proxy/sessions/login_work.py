@@ -1,7 +1,7 @@
-"""The costly work of logins: the hashes of `$A$` accounts, the decryption of what comes without TLS.
+"""The costly work of logins: the hashes of `$A$` accounts, the decryption of passwords sent without TLS.
 
 The work is done in pieces, between which the loop serves all other clients. One login of an address has its turn at a
-time, so a guesser delays the logins of its own address alone. ADDRESSES_AT_ONCE addresses have their turn at a time.
+time, so a guesser delays only the logins of its own address. ADDRESSES_AT_ONCE addresses have their turn at a time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class LoginWork:
 
     def __init__(self) -> None:
         self._places = asyncio.Semaphore(ADDRESSES_AT_ONCE)
-        # By address: its turn, as long as one has it or waits for it.
+        # By address: its turn, as long as one login has it or waits for it.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def __len__(self) -> int:
@@ -39,9 +39,9 @@ class LoginWork:
         *,
         is_costly: bool = True,
     ) -> T:
-        """Return what *pieces* return, after a *wait* of as long as *turn_s* returns.
+        """Return the result of *pieces*, after a *wait* of *turn_s* seconds.
 
-        is_costly: *turn_s* is asked, and the work done, while no other login of *address* has its turn; they come in their order.
+        is_costly: *turn_s* is called, and the work done, while no other login of *address* has its turn; they come in their order.
         """
         turn = self._turns.setdefault(address, asyncio.Lock()) if is_costly else nullcontext()
         async with turn:
@@ -52,7 +52,7 @@ class LoginWork:
             return await self.done(pieces)
 
     async def done(self, pieces: Generator[None, None, T]) -> T:
-        """Return what *pieces* return, once all of them are done."""
+        """Return the result of *pieces*, once all of them are done."""
         async with self._places:
             while True:
                 try:

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LocalSessions:
-    """The sessions of this process, as far as the asking user may see them."""
+    """The sessions of this process, as far as the requesting user may see them."""
 
     _sessions: Mapping[int, Peer]  # all of them, by connection id
 
     def find(self, asker: Asker, connection_id: int) -> Peer:
-        """Return a session. Raises NoSuchThread if there is none of this id, NotOwner if it is another user's."""
+        """Return a session. Raises NoSuchThread if there is none with this id, NotOwner if it is another user's."""
         found = self._sessions.get(connection_id)
         if found is None or found.user is None:
             raise NoSuchThread(connection_id)
@@ -45,7 +45,7 @@ class LocalSessions:
 
 
 async def end(peer: Peer, *, query_only: bool) -> None:
-    """End a session, or the statement that it runs now; a statement that comes later is left alone."""
+    """End a session, or its current statement; a later statement is left alone."""
     if not query_only:
         peer.end()
     elif told := peer.work.interrupt(QueryInterrupted()):
@@ -69,9 +69,9 @@ class ProcessList:
         return Asker.of(self._own.user)
 
     async def kill(self, connection_id: int, *, query_only: bool) -> None:
-        """End a connection, or the statement that it runs now; a statement that comes later is left alone.
+        """End a connection, or its current statement; a later statement is left alone.
 
-        Raises NoSuchThread, NotOwner if it is another user's, MemberUnreachable if the member that has it does not answer, and
+        Raises NoSuchThread, NotOwner if it is another user's, MemberUnreachable if its member does not answer, and
         QueryInterrupted or ConnectionKilled if it is one's own.
         """
         members = self._services.members
@@ -94,12 +94,12 @@ class ProcessList:
         return self._local.processes(self._asker)
 
     def viewer(self, sight: Sight) -> Viewer:
-        """Return one's own user as a reader of the schema `streamfrom`, with what its account sees."""
+        """Return one's own user as a reader of the schema `streamfrom`, with the rights of its account."""
         assert self._own.user is not None
         return Viewer(self._own.user, self._asker.is_admin, self.processes(), sight)
 
     async def fleet_processes(self) -> list[Process]:
-        """Return all that it lists, those of other members too."""
+        """Return all sessions that it lists, including those of other members."""
         members = self._services.members
         elsewhere = [] if members is None else await members.processes(self._asker)
         return self.processes() + elsewhere
@@ -114,7 +114,7 @@ class ProcessList:
         return {thread: number for thread, number in threads if thread is not None}
 
     def statistics(self) -> bytes:
-        """Return the line that COM_STATISTICS answers, in the words of the server that is greeted as.
+        """Return the answer to COM_STATISTICS, in the words of the server in the greeting.
 
         It is about the proxy, which opens no tables and has no log of slow queries. Source: `dispatch_command`
         of either server, at COM_STATISTICS.

@@ -1,4 +1,4 @@
-"""What all sessions share, handed to each as one object."""
+"""The parts that all sessions share, handed to each as one object."""
 
 from __future__ import annotations
 
@@ -36,29 +36,29 @@ if TYPE_CHECKING:
 
 
 class Work(Protocol):
-    """What a user does on a connection: `command_loop.CommandLoop`."""
+    """The work of a user on a connection: `command_loop.CommandLoop`."""
 
     @property
     def is_committing(self) -> bool:
-        """True while the statement under way may commit, so that only its own answer is true."""
+        """True while the current statement may commit, so that only its own answer is true."""
 
     def process(self) -> Process:
         """Return the line in SHOW PROCESSLIST."""
 
     def thread_on(self, shard: ShardRuntime) -> int | None:
-        """Return the thread id on *shard*, None where it holds no connection."""
+        """Return the thread id on *shard*, None if it holds no connection there."""
 
     def is_on(self, servers: Collection[ShardRuntime]) -> bool:
-        """Return whether its statements go to one of *servers* unless they say where."""
+        """Return whether its statements go to one of *servers* unless they name another."""
 
     def interrupt(self, error: StreamfromError) -> list[asyncio.Task[None]]:
-        """Stop the statement under way; return the tasks that kill it on its servers."""
+        """Stop the current statement; return the tasks that kill it on its servers."""
 
     def shut_down(self, error: StreamfromError) -> None:
         """End with *error* once it is idle and has no transaction open."""
 
     def stop_work(self, error: StreamfromError) -> None:
-        """End with *error* after the statement under way; stop that if nothing is lost."""
+        """End with *error* after the current statement; stop that if nothing is lost."""
 
     def keep_limits(self, now_s: float, limits: Server) -> None:
         """Stop a statement that takes too long; disconnect a client that is silent for too long."""
@@ -67,12 +67,12 @@ class Work(Protocol):
 class Peer(Protocol):
     """A session as KILL, SHOW PROCESSLIST, the time limits and the shutdown see it."""
 
-    user: User | None  # who is logged in, None before
+    user: User | None  # the logged-in user, None before
     closed: asyncio.Event
 
     @property
     def work(self) -> Work:
-        """What its user does; there is none before the login."""
+        """The work of its user; there is none before the login."""
 
     def cut_off(self, error: StreamfromError) -> None:
         """Disconnect now; send *error* first if the client waits for an answer."""
@@ -89,22 +89,22 @@ class OtherMembers(Protocol):
     """The sessions of the other members of the fleet. Each method raises MemberUnreachable."""
 
     async def kill(self, asker: Asker, connection_id: int, *, query_only: bool) -> None:
-        """End a connection, or what it runs. Raise NoSuchThread or NotOwner."""
+        """End a connection, or its statement. Raise NoSuchThread or NotOwner."""
 
     async def processes(self, asker: Asker) -> list[Process]:
-        """Return what SHOW PROCESSLIST lists of them; a member that does not answer has a line that says so."""
+        """Return their lines of SHOW PROCESSLIST; a member that does not answer has a line with that fact."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who asks about sessions."""
+    """The user who asks about sessions."""
 
     user: str  # the name
     is_admin: bool  # its role is admin
 
     @classmethod
     def of(cls, user: User) -> Asker:
-        """Return *user* as one who asks."""
+        """Return *user* as an asker."""
         return cls(user.name, user.role is Role.ADMIN)
 
     def may_see(self, user: User | None) -> bool:
@@ -127,7 +127,7 @@ class Services:
     """The shared parts of one running proxy.
 
     `config`, `users`, `has_admin`, `loopback_only` and `tls` are replaced together, with the authenticator's accounts,
-    when the configuration is read again; everything else stays.
+    when the configuration is reloaded; everything else stays.
     """
 
     config: Server  # limits and time-outs
@@ -138,11 +138,11 @@ class Services:
     tls: ServerTls | None  # the TLS context for clients, None when TLS is not offered
     server_version: Callable[[], str]  # returns the version of the greeting
     collation_id: Callable[[], int]  # returns the collation of the greeting
-    # Returns True if every server can report more of a column than its type, as MariaDB does.
+    # Returns True if every server can report more about a column than its type, as MariaDB does.
     extends_metadata: Callable[[], bool]
     catalog: Catalog  # the keyspaces
     registry: Registry  # the message tables
-    rights: RightsDesk  # what users' own accounts may do
+    rights: RightsDesk  # the rights of users' own accounts
     cache: StatementCache  # the parsed statements
     clock: Clock  # returns the time
     # From the collation id of a login to the session's first variables.
@@ -151,7 +151,7 @@ class Services:
     is_stopping: Callable[[], bool]  # returns True once no client may log in any more
     uptime_s: Callable[[], float]  # returns how long the proxy has been running
     tally: Tally  # the counters of SHOW STATUS
-    status: StatusSource  # what the tables of the schema `streamfrom` are made of
+    status: StatusSource  # the source of the tables of the schema `streamfrom`
     nonce: Callable[[], bytes]  # returns 20 fresh random bytes for a login
     backoff: LoginBackoff  # how long logins wait
     # Returns the memory budget that all connections of the named user share.
@@ -166,5 +166,5 @@ class Services:
     spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
     # The sessions of the other members of the fleet; None without a fleet.
     members: OtherMembers | None = None
-    # Logs what anybody can do without a login, at any rate.
+    # Logs events that anybody can cause without a login, at a limited rate.
     turned_away: SparingLog = field(default_factory=_port_log)

@@ -1,7 +1,7 @@
 """One client: its bytes, its login, and what happens when it vanishes.
 
 A session owns a client's link. Bytes go through `wire.ServerConnection`, which turns them into
-events. Those of a login are carried out here; commands go to `CommandLoop`, a new one for each login.
+events. Login events are carried out here; commands go to `CommandLoop`, a new one for each login.
 """
 
 from __future__ import annotations
@@ -76,14 +76,14 @@ log = structlog.get_logger()
 class Session:
     """One client connection."""
 
-    work: CommandLoop  # what that user does here
+    work: CommandLoop  # the work of that user
 
     def __init__(self, services: Services, link: Link, connection_id: int) -> None:
         self.connection_id = connection_id  # the id in the client's greeting, which KILL takes
         self.user: User | None = None  # the user that is logged in, None before the login
         self.closed = asyncio.Event()  # set once the client's link is gone
         self._services = services
-        # As it is offered to this client, whatever is read again meanwhile.
+        # As it is offered to this client, whatever is reloaded meanwhile.
         self._tls = services.tls
         # Who the login that is under way began to log in as.
         self._account: Verifier | None = None
@@ -102,7 +102,7 @@ class Session:
         self._goes_on = False
         self._is_over = False
 
-    # --- what the link calls --------------------------------------------------------------
+    # --- called by the link ------------------------------------------------------------------
 
     def connection_made(self) -> None:
         """Greet, unless the client may not even try to log in."""
@@ -122,7 +122,7 @@ class Session:
             services.nonce(),
             offer_as(version, offer),
             services.collation_id(),
-            # Drivers go by it when they put values into their first text.
+            # Drivers use it when they put values into their first text.
             status=SessionState(0, services.charset_settings(UTF8MB4_CHARSET)).status,
             plugin=plugin_to_greet(version),
         )
@@ -142,7 +142,7 @@ class Session:
         self._link.write(self._wire.data_to_send())
 
     def data_received(self, data: bytes) -> None:
-        """Run the commands in *data*, or queue them after the one that runs."""
+        """Run the commands in *data*, or queue them after the running one."""
         if self._is_over:
             return
         for event in self._wire.receive_data(data):
@@ -163,7 +163,7 @@ class Session:
             next_turn().add_done_callback(self._go_on)
 
     def _go_on(self, _turn: object = None) -> None:
-        """Go on with bytes that came before, once what the first of them became is settled."""
+        """Continue with bytes that came before, once the command in front of them is settled."""
         if self._link.is_paused:
             self._link.on_resumed = self._go_on
             return
@@ -173,7 +173,7 @@ class Session:
             self._link.set_busy(on=False)
 
     def _unread(self, waiting_bytes: int) -> None:
-        """Count what the client does not read."""
+        """Count the bytes that the client does not read."""
         try:
             self._memory.change(waiting_bytes)
         except StreamfromError as error:
@@ -183,14 +183,14 @@ class Session:
             self._unread_bytes += waiting_bytes
 
     def resume_writing(self) -> None:
-        """Go on after the client caught up."""
+        """Continue after the client caught up."""
         self._memory.change(-self._unread_bytes)
         self._unread_bytes = 0
         if self.user is not None:
             self.work.client_writable()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Clean up after a client that left, in whatever it was doing."""
+        """Clean up after a client that left, whatever it was doing."""
         self._services.sessions.pop(self.connection_id, None)
         self._login_gate.disconnected()
         self._is_over = True
@@ -215,7 +215,7 @@ class Session:
                     self._tls.context, server_side=True, hostname=None, early=leftover
                 )
             case LoginAttempt(_, is_change=True) if self.work.is_busy:
-                # It would be answered in the middle of what is running.
+                # Its answer would come in the middle of a running one.
                 self._log.info("connection closed", reason="COM_CHANGE_USER sent ahead")
                 self._link.abort()
             case LoginAttempt(request):
@@ -241,7 +241,7 @@ class Session:
                 pass
 
     async def _judged(self, events: list[Event]) -> None:
-        """Go on after a proof was judged."""
+        """Continue after a proof was judged."""
         for event in events:
             if self._link.closed:
                 return
@@ -251,14 +251,14 @@ class Session:
                 await self._enter(event.user)
             else:
                 self._login_event(event)
-        # Also what has come behind the proof.
+        # Includes packets that came behind the proof.
         self.data_received(b"")
 
     async def _enter(self, name: str) -> None:
         """Make the session of a login, or of COM_CHANGE_USER, which makes a new one."""
         ending = [] if self.user is None else self.work.close()
         if ending:
-            # The servers end what the session before had there, its locks above all.
+            # The servers end the former session's state there, above all its locks.
             await asyncio.wait(ending)
         try:
             user, context = await self._context_of(name)
@@ -275,7 +275,7 @@ class Session:
         if services.is_stopping():
             raise ServerShutdown
         if services.authenticator.account(name) is not self._account:
-            raise AccountChanged(name)  # since the proof was asked for
+            raise AccountChanged(name)  # since the proof was requested
         user = services.users[name]
         context = self._make_context(user, login)
         if self.user is not None:
@@ -287,7 +287,7 @@ class Session:
         return user, context
 
     def _make_context(self, user: User, login: LoginRequest) -> SessionContext:
-        """Return all that a session of *user* begins with; COM_CHANGE_USER makes it again, so nothing of the user before is left."""
+        """Return the initial state of a session of *user*. COM_CHANGE_USER makes a new one, so nothing of the former user is left."""
         services, link, wire = self._services, self._link, self._wire
 
         def publish(shard: ShardRuntime, table: str, effects: list[Effect]) -> None:
@@ -365,7 +365,7 @@ class Session:
         # Commands that came in the same segment as the login.
         self.data_received(b"")
 
-    # --- what others ask of this session --------------------------------------------------
+    # --- requests from others --------------------------------------------------------------
 
     def cut_off(self, error: StreamfromError) -> None:
         """Disconnect now; send *error* first if the client waits for an answer."""
@@ -381,20 +381,20 @@ class Session:
             self._link.close()
 
     def end(self) -> None:
-        """End the session now; what it runs is stopped."""
+        """End the session now; its running statement is stopped."""
         self._link.abort()
 
 
 SWEEP_S_MIN: Final = 0.02
-# What a client sets as its wait_timeout are whole seconds.
+# A client sets its wait_timeout in whole seconds.
 SWEEP_S_MAX: Final = 1.0
 
 
 async def keep_time_limits(services: Services) -> None:
-    """Have all sessions keep to the limits of time of the configuration in force, until cancelled.
+    """Make all sessions keep the time limits of the current configuration, until cancelled.
 
-    A timer for each command would cost every point SELECT more than a sweep costs in a second. So a limit is exceeded by a tenth of
-    itself at most, or by SWEEP_S_MAX.
+    A timer for each command would cost every point SELECT more than a sweep costs in a second. So a limit is exceeded by at most a tenth of
+    itself, or by SWEEP_S_MAX.
     """
     loop = asyncio.get_running_loop()
     while True:
