@@ -1,6 +1,6 @@
-"""The account of a server under which a session's statements run.
+"""The server account under which a session's statements run.
 
-A session of a user with `account = "own"` logs in at every shard by that user's name and password, and the server's
+A session of a user with `account = "own"` logs in at every shard with that user's name and password, and the server's
 grants decide what it may do. All other sessions, and all of the proxy's own work, use the account of the shard's address.
 """
 
@@ -41,6 +41,6 @@ def account_of(user: User) -> Account:
     """Return the account under which the sessions of *user* run."""
     if user.account is SessionAccount.SHARED:
         return SHARDS_ACCOUNT
-    # The configuration refuses `account = "own"` where the password is not known.
+    # The configuration refuses `account = "own"` if the password is not known.
     assert user.password is not None
     return Account(user.name, user.password)

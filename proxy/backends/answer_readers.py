@@ -30,7 +30,7 @@ class AnswerReader(Protocol):
     __slots__ = ()
 
     def data_received(self, data: bytes) -> bytes | None:
-        """Take bytes; return None while the answer goes on, else the bytes that follow it."""
+        """Take bytes; return None while the answer continues, else the bytes that follow it."""
 
     def answer_completed(self) -> None:
         """Use the complete answer; the connection is free for the next command."""
@@ -60,7 +60,7 @@ class BufferedAnswer:
     def __init__(self, collector: RowCollector, rows: list[bytes], size: int) -> None:
         self.columns = collector.columns  # column definitions, as payloads
         self.rows = rows  # the rows in the protocol of the command, as payloads
-        # The bytes of the rows on the wire; with more than was allowed, `rows` is empty.
+        # The bytes of the rows on the wire; if they exceed the limit, `rows` is empty.
         self.bytes = size
         self.ok = collector.ok  # the final OK, None after an error
         self.error = collector.error  # the server's error, None after success
@@ -69,7 +69,7 @@ class BufferedAnswer:
 class AnswerCollector:
     """Collects a whole answer and calls *heard* with it, be it a refusal; *lost* if the rest will not come. So no task needs to wait.
 
-    bytes_max: how many bytes of rows are kept; of an answer with more no row is kept.
+    bytes_max: how many bytes of rows are kept; of a longer answer no row is kept.
     """
 
     __slots__ = ("_bytes", "_bytes_max", "_collector", "_heard", "_lost", "_rows")
@@ -107,7 +107,7 @@ class AnswerCollector:
 
 
 class Awaited(Generic[T]):
-    """What a sender waits for."""
+    """The result for which a sender waits."""
 
     __slots__ = ("future",)
 
@@ -148,7 +148,7 @@ class PrepareAnswerReader(Awaited[PrepareReader]):
         return None
 
     def answer_completed(self) -> None:
-        """Give the answer, be it a refusal."""
+        """Return the answer, even a refusal."""
         self.succeed(self._answer)
 
     connection_lost = Awaited.fail

@@ -1,7 +1,7 @@
 """One connection to one database server, as the relay uses it.
 
-`proxy.backends.connect` makes a `Backend` of a `Link`. Statements go out as packets; with each goes an `AnswerReader` that
-consumes its answer. Readers are served in the order of the packets, so several may be under way at once (pipelining).
+`proxy.backends.connect` turns a `Link` into a `Backend`. Statements are sent as packets; with each comes an `AnswerReader` that
+consumes its answer. Readers are served in the order of the packets, so several may be waiting at once (pipelining).
 
 The connection remembers its session variables, its default database, the session that used it last, and whether that session
 left other state there. From these `proxy.backends.pooling.connection_handover` works out how it becomes a connection of another
@@ -49,7 +49,7 @@ class LastDiagnostics:
     # The answer to SHOW WARNINGS, as payloads; empty without a warning.
     columns: Sequence[bytes] = ()
     rows: Sequence[bytes] = ()
-    # What is done once the rest is final, also when the connection broke before; None where no server is asked.
+    # Done once the rest is final, even if the connection broke before; None if no server is queried.
     asked: asyncio.Future[None] | None = None
 
     @property
@@ -77,13 +77,13 @@ class ConnectionOwner(Protocol):
     began_s: float  # when the session logged in, by time.monotonic()
 
     def handed_over(self, backend: Backend, last_insert_id: int) -> None:
-        """Keep the *last_insert_id* of *backend*, which another owner has now."""
+        """Keep the *last_insert_id* of *backend*, which has another owner now."""
         return  # An owner without insert ids has nothing to keep.
 
     def keeps_diagnostics(self, backend: Backend, diagnostics: LastDiagnostics) -> bool:
         """Keep *diagnostics*, which the server's answer will fill, for the last statement on *backend*.
 
-        Returns False where the owner keeps none, or has run a later statement on another connection.
+        Returns False if the owner keeps none, or has run a later statement on another connection.
         """
         return False
 
@@ -98,12 +98,12 @@ def checked(answers: list[BufferedAnswer]) -> list[BufferedAnswer]:
 
 @dataclass(eq=False)
 class ProxyItself(ConnectionOwner):
-    """The owner of a connection that the proxy has borrowed for statements of its own."""
+    """The owner of a connection that the proxy has borrowed for its own statements."""
 
     account: Account
     settings: Settings
     variant: int = 0
-    began_s: float = 0.0  # it has the rights of whichever login
+    began_s: float = 0.0  # it takes the rights of any login
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -113,12 +113,12 @@ class Backend:
     _keyspace: str
     _shard: str
     account: Account  # the account that it has logged in with
-    variant: int  # the capability bits of the login that change what statements mean
+    variant: int  # the capability bits of the login that change the meaning of statements
     link: Link = field(init=False)
     thread_id: int = 0  # the server's own connection id, for KILL
     # The session variables that the server is known to have on this connection.
     settings: Settings = field(default_factory=Settings)
-    tracking: bytes = b""  # the SET that makes the server report what sessions change
+    tracking: bytes = b""  # the SET that makes the server report changes by sessions
     database: str | None = None  # the current database
     owner: ConnectionOwner | None = None  # the session that used the connection last
     # The owner may have left something that another session could notice.
@@ -128,30 +128,32 @@ class Backend:
     # LAST_INSERT_ID() may be the owner's; a SELECT sets it to 0 without a reset.
     has_insert_id: bool = False
     in_transaction: bool = False  # the last answer had the flag SERVER_STATUS_IN_TRANS
-    # The current values of FOUND_ROWS() and ROW_COUNT(); None where only the server knows them. The owner's last SELECT may have run
-    # on another connection, which left its FOUND_ROWS() in diagnostics; the server would give another number.
+    # The current values of FOUND_ROWS() and ROW_COUNT(); None if only the server knows them. The owner's last SELECT may have run
+    # on another connection, which left its FOUND_ROWS() in diagnostics; the server would return another number.
     found_rows: int | LastDiagnostics | None = None
     row_count: int | None = None
     has_warnings: bool = False  # the server may hold warnings of the owner's last statement
     is_spent: bool = False  # the owner left something that outlives a reset
-    # A session that began later than this is to find the global variables and rights of another login.
+    # A session that began later than this must find the global variables and rights of another login.
     outdated_s: float = math.inf
-    is_left: bool = False  # behind the shard's address there may be another server
-    login_role: Sequence[bytes] = ()  # the answer to ASK_ROLE behind the login
-    may_have_role: bool = False  # the owner ran what may have changed CURRENT_ROLE()
-    # Called once when the connection goes away by itself or by `close`.
+    is_left: bool = False  # there may be another server at the shard's address
+    login_role: Sequence[bytes] = ()  # the answer to ASK_ROLE after the login
+    may_have_role: bool = (
+        False  # the owner ran a statement that may have changed CURRENT_ROLE()
+    )
+    # Called once when the connection is lost or closed.
     on_lost: Callable[[Backend], None] | None = None
     # Called when the server has too many prepared statements and none of them is this connection's; closes some
     # elsewhere and returns futures of their end.
     on_crowded: Callable[[], Sequence[asyncio.Future[object]]] | None = None
-    # Called once when the server has read what was waiting to be sent.
+    # Called once when the server has read the bytes waiting to be sent.
     on_writable: Callable[[], None] | None = None
-    # The prepared statements of the connection, for any session that comes.
+    # The prepared statements of the connection, for any later session.
     statements: StatementIds = field(default_factory=StatementIds)
     # The version of the owner's user variables that is set on the connection; None for none.
     variables: object = None
     keeps_kinds: bool = False  # MySQL: see `StatementIds`
-    # Returns whether another shard answers that can run the statement under way; None where none can.
+    # Returns whether another shard responds that can run the current statement; None if no other can.
     has_other: Callable[[], bool] | None = None
     # A KILL QUERY is under way, which must not meet another session's statement.
     awaits_kill: bool = False
@@ -191,7 +193,7 @@ class Backend:
     # --- statements -----------------------------------------------------------------------
 
     def send(self, packet: bytes, reader: AnswerReader, *, ahead: bool = False) -> None:
-        """Send a framed command, or *ahead* in one write with what follows in this turn of the loop; *reader* gets its answer."""
+        """Send a framed command, or *ahead* in one write with the next one in this turn of the loop; *reader* gets its answer."""
         if self.link.closed:
             self._fail(reader)
             return
@@ -206,20 +208,20 @@ class Backend:
     def leave_to_first(self) -> AnswerReader | None:
         """Return the reader that is being served; the connection is lost to all later ones.
 
-        The connection can be used for nothing else afterwards, since the other answers still come.
+        The connection can be used for nothing else afterwards, because the other answers still come.
         """
         if not self._readers:
             return None
         first, *others = self._readers
         if others:
-            # One reader takes all the answers that still come, since their statements cannot be recalled.
+            # One reader takes all remaining answers, because their statements cannot be recalled.
             self._readers = deque((first, DiscardedAnswer()))
             for reader in others:
                 self._fail(reader)
         return first
 
     def expect(self, reader: AnswerReader) -> None:
-        """Have *reader* get the greeting, which the server sends without a command."""
+        """Make *reader* take the greeting, which the server sends without a command."""
         self._readers.append(reader)
 
     def ending(self, sql: bytes) -> bytes:
@@ -247,14 +249,14 @@ class Backend:
 
         The first error is raised after the last answer has come, so later commands have run.
 
-        bytes_max: how many bytes of rows are kept of each answer; of an answer with more no row is kept.
+        bytes_max: how many bytes of rows are kept of each answer; of a longer answer no row is kept.
         """
         return checked(await self.answers(packets, bytes_max))
 
     async def answers(
         self, packets: list[bytes], bytes_max: int = sys.maxsize
     ) -> list[BufferedAnswer]:
-        """Send several commands in one write and return all answers, with errors, too.
+        """Send several commands in one write and return all answers, including errors.
 
         Raises BackendLost.
         """
@@ -290,7 +292,7 @@ class Backend:
         return answer
 
     async def prepare_apart(self, sql: bytes) -> PrepareReader:
-        """Prepare a statement for the caller alone, who must close it. Raises as `query`."""
+        """Prepare a statement for the caller only, which must close it. Raises as `query`."""
         answer = await self._prepare(sql)
         error = answer.error
         if error is not None and error.code == TOO_MANY_STATEMENTS and await self.make_room():
@@ -300,9 +302,9 @@ class Backend:
         return answer
 
     async def make_room(self) -> bool:
-        """Close prepared statements that only the proxy keeps, since the server has too many.
+        """Close prepared statements that only the proxy keeps, because the server has too many.
 
-        The statements are those of this connection, else of other connections that are idle. Return False where there are
+        The statements are those of this connection, else of other connections that are idle. Return False if there are
         none.
         """
         if self.release_statements():
@@ -330,25 +332,25 @@ class Backend:
         self.check_open()
         reader = PrepareAnswerReader(self.link)
         self._readers.append(reader)
-        # COM_STMT_CLOSE has no answer, so it travels for nothing with the next command.
+        # COM_STMT_CLOSE has no answer, so it travels free with the next command.
         closes = map(stmt_close, self.statements.take_stale())
         self.link.write(b"".join((*closes, stmt_prepare(sql))))
         try:
             return await reader.future
         except asyncio.CancelledError:
-            # The rest will not be read: the connection cannot be used again.
+            # The rest will not be read, so the connection cannot be used again.
             self.abort()
             raise
 
     def was_reset(self) -> None:
-        """Note that COM_RESET_CONNECTION has ended what the owner left, and the tracking too."""
+        """Note that COM_RESET_CONNECTION has ended the owner's state, and the tracking too."""
         self.settings = Settings()
         self.variables = self.found_rows = None
         self.statements.clear()
         self.has_residue = self.has_insert_id = False
 
     async def has_login_role(self) -> bool:
-        """Return False where the last owner may have changed the roles, which COM_RESET_CONNECTION does not undo. Raises BackendLost."""
+        """Return False if the last owner may have changed the roles, which COM_RESET_CONNECTION does not undo. Raises BackendLost."""
         if not self.may_have_role:
             return True
         (answer,) = await self.answers([ASK_ROLE])
@@ -366,17 +368,17 @@ class Backend:
         if changes:
             self.settings = self.settings.with_changes(changes)
 
-    # --- what the link calls --------------------------------------------------------------
+    # --- called by the link --------------------------------------------------------------------
 
     def connection_made(self) -> None:
-        """Wait: the server speaks first."""
+        """Wait: the server sends first."""
 
     def data_received(self, data: bytes) -> None:
         """Give bytes to the reader whose answer they are."""
         rest: bytes | None = data
         while rest:
             if not self._readers:
-                # A server sends a packet without a command, or after the last answer, only to say why it closes the
+                # A server sends a packet without a command, or after the last answer, only to explain why it closes the
                 # connection.
                 self.abort()
                 return
@@ -389,7 +391,7 @@ class Backend:
             if rest is not None:
                 self._readers.popleft()
                 if rest and not self._readers:
-                    # Before the next one's statement is sent here, to be answered by it.
+                    # Before the next session's statement is sent here, and answered by it.
                     self.abort()
                     rest = None
                 reader.answer_completed()
@@ -408,7 +410,7 @@ class Backend:
             self.on_lost(self)
 
     def resume_writing(self) -> None:
-        """Let the sender of a LOAD DATA LOCAL file go on; statements never wait here."""
+        """Let the sender of a LOAD DATA LOCAL file continue; statements never wait here."""
         if self.on_writable is not None:
             self.on_writable()
             self.on_writable = None

@@ -1,12 +1,12 @@
 """From the collation id of a login to session variables that the backends understand.
 
-A client names its character set by a number that means something to its own family of servers
-only: every MySQL 8 client says 255, `utf8mb4_0900_ai_ci`, which MariaDB 10.11 does not know
-(it would fall back to its default, latin1 out of the box). So the proxy never passes the number on. It passes on the name
-that the backend has for the number, else the name that the proxy knows, if the backend has it, else utf8mb4. A login is
-refused where utf8mb4 could let a value out of its quotes.
+A client names its character set by a number that means something only to its own family of
+servers: every MySQL 8 client sends 255, `utf8mb4_0900_ai_ci`, which MariaDB 10.11 does not know
+(it would fall back to its default, latin1 out of the box). So the proxy never passes the number on. It uses the backend's name
+for the number, else the proxy's own name for it if the backend has that, else utf8mb4. A login is
+refused if utf8mb4 could let a value out of its quotes.
 
-If a server's own `sql_mode` changes how a text is read, it is set for every session, since the proxy reads statements by the
+If a server's own `sql_mode` changes how a text is read, it is set for every session, because the proxy reads statements by the
 variables that a session has set.
 """
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 _FALLBACK = ("utf8mb4", "utf8mb4_general_ci")
 
-# A client that escapes its values for one of these must not be taken for one of utf8mb4, so it is
-# not where the servers lack its collation. https://dev.mysql.com/doc/refman/8.4/en/charset-asian-sets.html
+# A client that escapes its values for one of these must not be treated as utf8mb4, even
+# if the servers lack its collation. https://dev.mysql.com/doc/refman/8.4/en/charset-asian-sets.html
 # MariaDB's collations without padding have the numbers of the others and 1024.
 _UNREAD_IDS = {1: "big5", 84: "big5", 13: "sjis", 88: "sjis", 28: "gbk", 87: "gbk"}
 _UNREAD_IDS |= {95: "cp932", 96: "cp932", 248: "gb18030", 249: "gb18030", 250: "gb18030"}
@@ -37,18 +37,18 @@ _NO_STATEMENTS = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
 
 
 class Charsets:
-    """The collations of the backends, and their own `sql_mode` where it changes how a text is read."""
+    """The collations of the backends, and their own `sql_mode` if it changes how a text is read."""
 
     def __init__(self) -> None:
-        # The collation id of the greeting, which some clients (PHP's) then log in with. It is that of the server's own
-        # collation where clients may use it and the proxy can read it.
+        # The collation id of the greeting, with which some clients (PHP's) then log in. It is that of the server's own
+        # collation if clients may use it and the proxy can read it.
         self.greeted = UTF8MB4_CHARSET
         self._collations: frozenset[str] = frozenset()
         self._by_id: dict[int, tuple[str, str]] = {}
         self._sql_mode: tuple[tuple[str, str], ...] = ()
 
     async def learn(self, control: Control) -> None:
-        """Ask a server. Raises BackendUnavailable and BackendError."""
+        """Query a server. Raises BackendUnavailable and BackendError."""
         rows = await control.rows(
             "SELECT ID, CHARACTER_SET_NAME, COLLATION_NAME,"
             " COLLATION_NAME = @@global.collation_server FROM information_schema.COLLATIONS"

@@ -28,8 +28,8 @@ from streamfrom.proxy.wire.constants import Capability
 
 
 CONNECT_TIMEOUT_S: Final = 5.0
-NO_SUCH_FUNCTION: Final = 1305  # what a server without roles says to ASK_ROLE
-# Sessions that begin later get another login: rights may be granted and revoked past the proxy.
+NO_SUCH_FUNCTION: Final = 1305  # the answer of a server without roles to ASK_ROLE
+# Sessions that begin later get another login, because rights may be granted and revoked past the proxy.
 LOGIN_KEPT_S: Final = 30.0
 
 
@@ -122,7 +122,7 @@ class _LoginReader(Awaited[None]):
         self._dsn = dsn
 
     def data_received(self, data: bytes) -> bytes | None:
-        """Go on with what the server says, as `AnswerReader.data_received`."""
+        """Process the server's packets, as `AnswerReader.data_received`."""
         wire = self._wire
         try:
             phase = wire.receive_data(data)

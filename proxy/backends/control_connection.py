@@ -1,7 +1,7 @@
 """Control work on one server through asyncmy: discovery, polls, health, KILL, recovery.
 
 These are the proxy's own statements, few and small, so a driver that decodes rows is fast enough.
-Statements of clients, and messages, take the connections of `proxy.backends.backend` instead.
+Statements of clients, and messages, use the connections of `proxy.backends.backend` instead.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _NUMBERS = frozenset(
     | {FieldType.FLOAT, FieldType.DOUBLE, FieldType.NEWDECIMAL}
 )
 NO_SUCH_THREAD = 1094
-# CR_MIN_ERROR and CR_MAX_ERROR of errmsg.h: what the client side itself reports.
+# CR_MIN_ERROR and CR_MAX_ERROR of errmsg.h: errors that the client side itself reports.
 _FIRST_CLIENT_ERROR, _LAST_CLIENT_ERROR = 2000, 2999
 # ER_SERVER_SHUTDOWN, MariaDB's ER_CONNECTION_KILLED, ER_SESSION_WAS_KILLED, ER_CLIENT_INTERACTION_TIMEOUT.
 _SERVER_GOING_AWAY = frozenset({1053, 1927, 3169, 4031})
 
 
 class _SocketlessConnection(Connection):
-    """A connection whose socket may be gone before it is set up, and what the server said is still to be read: a full server's refusal."""
+    """A connection whose socket may be gone before it is set up, while the server's last packet is still unread: a full server's refusal."""
 
     def _set_keep_alive(self) -> None:
         with suppress(RuntimeError):
@@ -59,7 +59,7 @@ class _SocketlessConnection(Connection):
 
 
 class _Warned(Cursor):
-    """A cursor that notes whether the server's answer had warnings, and does not ask for them."""
+    """A cursor that notes whether the server's answer had warnings, and does not fetch them."""
 
     was_warned = False
 
@@ -71,7 +71,7 @@ class Control:
     """A handful of administrative connections to one server, opened when needed.
 
     Every method raises BackendUnavailable when the server cannot be reached or goes away, and
-    BackendError with the server's own code and words when it refuses a statement.
+    BackendError with the server's own code and text when it refuses a statement.
     """
 
     def __init__(self, keyspace: str, shard: str, dsn: Dsn) -> None:
@@ -109,7 +109,7 @@ class Control:
             return list(await cursor.fetchall()), cursor.was_warned
 
     async def rows_uncommitted(self, sql: str) -> list[tuple[Any, ...]]:
-        """Return all rows of *sql*, those of transactions that are open among them."""
+        """Return all rows of *sql*, including those of open transactions."""
         async with self._connection() as connection, connection.cursor() as cursor:
             await cursor.execute("SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")
             await cursor.execute(sql)
@@ -139,7 +139,7 @@ class Control:
     async def change(
         self, sql: str, update: Callable[[list[tuple[Any, ...]]], str]
     ) -> list[tuple[Any, ...]]:
-        """Run *sql* and the statement that *update* makes of its rows in one transaction.
+        """Run *sql* and the statement that *update* makes from its rows in one transaction.
 
         Return the rows. An error of *update* rolls the transaction back.
         """
@@ -151,7 +151,7 @@ class Control:
                 await cursor.execute(update(rows))
                 await cursor.execute("COMMIT")
             except DriverError:
-                # Refused, a lock wait say: the connection goes on to others, its transaction not.
+                # Refused, for example by a lock wait: reuse the connection, but not its transaction.
                 with suppress(DriverError):
                     await cursor.execute("ROLLBACK")
                 raise
@@ -171,12 +171,12 @@ class Control:
         self.leave()
 
     def move(self, dsn: Dsn) -> None:
-        """Go over to the server at *dsn*."""
+        """Switch to the server at *dsn*."""
         self._dsn, self._is_without_tls = dsn, False
         self.leave()
 
     def leave(self) -> None:
-        """Close the connections, those in use after their statements: behind the address there may be another server soon."""
+        """Close the connections, those in use after their statements: there may soon be another server at the address."""
         self._times_left += 1
         self._drop_idle()
 
@@ -186,7 +186,7 @@ class Control:
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Any]:
-        # Who finds no place waits here: control work must not take a busy server's last
+        # Callers without a place wait here: control work must not take a busy server's last
         # connections.
         async with self._slots:
             times_left = self._times_left
@@ -200,7 +200,7 @@ class Control:
                 failure = self._translate(error)
                 is_usable = isinstance(failure, BackendError)
                 if not is_usable:
-                    # The server has restarted: what else lies here is as dead.
+                    # The server has restarted: other idle connections are just as dead.
                     self._drop_idle()
                 raise failure from error
             except TimeoutError:
@@ -234,9 +234,9 @@ class Control:
         return connection
 
     async def _log_in(self) -> Any:
-        """Return a new connection, without TLS where that is only preferred and the server has none.
+        """Return a new connection, without TLS if that is only preferred and the server has none.
 
-        The driver begins TLS without looking whether the greeting offers it.
+        The driver begins TLS without checking whether the greeting offers it.
         """
         context = None if self._is_without_tls else tls_context(self._dsn)
         try:
@@ -246,7 +246,7 @@ class Control:
             if is_required or not isinstance(error.__cause__, ssl.SSLError):
                 raise
         connection = await self._open(None)
-        # Known from now on: each attempt costs the server a connection that breaks off.
+        # Remembered, because each attempt costs the server a connection that breaks off.
         self._is_without_tls = True
         return connection
 
@@ -276,7 +276,7 @@ class Control:
         args = error.args
         code = args[0] if args and isinstance(args[0], int) else 0
         text = str(args[1]) if len(args) > 1 else str(error) or type(error).__name__
-        # 2000 to 2999 are the client's own errors (CR_…): no server has said them, so it was
+        # 2000 to 2999 are the client's own errors (CR_…): they come from no server, so it was
         # not reached.
         from_driver = code == 0 or _FIRST_CLIENT_ERROR <= code <= _LAST_CLIENT_ERROR
         cause = error.__cause__
@@ -290,7 +290,7 @@ class Control:
 
 
 def kill_statement(thread_id: int, *, query_only: bool) -> str:
-    """Return the KILL of a thread, as text: the command of the protocol is gone from MySQL 9 (error 1047)."""
+    """Return the KILL of a thread, as text: MySQL 9 no longer has the protocol's command (error 1047)."""
     return f"KILL {'QUERY ' if query_only else ''}{thread_id}"
 
 

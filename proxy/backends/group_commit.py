@@ -1,15 +1,15 @@
 """Group commit of acks: the acks of many clients in one transaction, with an answer to each client.
 
 A server flushes once for all that commit at one moment, but wakes a thread, parses, locks and commits for each of them. So
-acks of one table that come while others are written are gathered, and written by one statement. An ack that comes alone is
+acks of one table that come while others are written are gathered, and written by one statement. A lone ack is
 sent at once, without this module.
 
-Three statements are sent in one write, so that no lock is held while the proxy does something else. A SELECT with `SKIP LOCKED`
-locks the rows that are unacked and not locked by others, an UPDATE acknowledges them if those are all, and a COMMIT follows. If they
-are not all, a second transaction acknowledges what is free. A client all of whose messages are among them gets the answer that they
-are acknowledged. Any other ack is sent by itself, since one of its rows is acked, deleted or locked. Where the server refuses the
-rows of an ack, the acks are halved until that one is alone, and is sent by itself. Where the transaction fails otherwise, every ack
-is. So each ack has the answer that it would have had alone.
+Three statements are sent in one write, so that no lock is held while the proxy does other work. A SELECT with `SKIP LOCKED`
+locks the rows that are unacked and not locked by others, an UPDATE acknowledges them if they are complete, and a COMMIT follows. If
+they are not, a second transaction acknowledges the free ones. A client whose messages are all among them gets the answer that they
+are acknowledged. Any other ack is sent separately, because one of its rows is acked, deleted or locked. If the server refuses the
+rows of an ack, the acks are halved until that one is alone, and is sent separately. If the transaction fails otherwise, every ack
+is. So each ack gets the answer that it would have had alone.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Ack(Protocol):
     values: Sequence[Value]  # the messages as the statement names them
     ids: tuple[bytes, ...]  # the messages as literals, each once
     acked_ns: int  # when it came, by the client or by the proxy's clock
-    is_left: bool  # its client is gone, or got the answer that it was stopped
-    is_stopped: bool  # it must not be sent by itself
+    is_left: bool  # its client is gone, or was informed that it was stopped
+    is_stopped: bool  # it must not be sent separately
 
     def acknowledged(self) -> None:
         """Answer the client that all its messages are acknowledged."""
@@ -68,7 +68,7 @@ class Ack(Protocol):
         """Note the connection that writes the ack, so that KILL finds it; None when it has ended."""
 
     def fail(self, error: Exception) -> None:
-        """Answer the client with what went wrong."""
+        """Answer the client with the error."""
 
     def interrupted(self) -> None:
         """Answer the client that the ack was stopped."""
@@ -111,7 +111,7 @@ class GroupCommit:
     _turn: int = 0
 
     def has_others(self) -> bool:
-        """Return whether an ack that comes now can go with others; one that comes alone is sent at once."""
+        """Return whether a new ack can go with others; a lone one is sent at once."""
         if self._writing is not None or self._one_came:
             return True
         self._one_came = True
@@ -172,7 +172,7 @@ class GroupCommit:
         except PoolTimeout as failure:
             error = failure
         except ProxyError:
-            pass  # nothing is committed, and each will meet it by itself
+            pass  # nothing is committed, and each will get the error separately
         except Exception as failure:  # noqa: BLE001 - whatever it was, no client must wait forever
             error = failure
         if backend is not None:
@@ -193,7 +193,7 @@ class GroupCommit:
         return backend
 
     async def _commit(self, backend: Backend, acks: Sequence[Ack]) -> Sequence[Ack]:
-        """Acknowledge in one transaction what is not locked by others; return the acks whose messages are all among them.
+        """Acknowledge in one transaction the messages that others do not lock; return the acks whose messages are all among them.
 
         Raises AckUnknown if the connection breaks; BackendError or BackendLost if nothing is acknowledged.
         """
@@ -213,10 +213,10 @@ class GroupCommit:
         return []
 
     async def _commit_all(self, backend: Backend, acks: Sequence[Ack]) -> bool:
-        """Acknowledge in one transaction all messages of *acks*, or none where one is acked, gone or locked by others.
+        """Acknowledge in one transaction all messages of *acks*, or none if one is acked, gone or locked by others.
 
-        The SELECT leaves in a variable for the UPDATE whether all are free: another value each time, so that nothing is acknowledged
-        after a SELECT that the server refuses. One write in place of two saves a fifth of the proxy's time for an ack.
+        The SELECT sets a variable for the UPDATE if all are free: another value each time, so that nothing is acknowledged
+        after a SELECT that the server refuses. One write instead of two saves a fifth of the proxy's time for an ack.
         """
         moments = {ident: ack.acked_ns for ack in acks for ident in ack.ids}
         self._turn += 1

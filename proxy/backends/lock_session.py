@@ -1,7 +1,7 @@
 """The connection by which a member takes part in a shard's election, and writes as its dispatcher.
 
-Conversations run one at a time, in the order of the calls. The time of a question is that when its bytes are sent, so a wait
-behind another conversation does not make a proof of life look younger than it is.
+Conversations run one at a time, in the order of the calls. The time of a question is when its bytes are sent, so a wait
+behind another conversation does not make a proof look younger than it is.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ class LockSession:
         backend.on_lost = lambda _: on_lost()
 
     async def converse(self, conversation: Conversation[T]) -> tuple[T, int]:
-        """Carry out a conversation of which each statement commits by itself.
+        """Carry out a conversation whose statements each commit on their own.
 
         Return its result, and when its last question was sent, by the monotonic clock in nanoseconds.
-        What the conversation raises ends it alone.
+        An exception of the conversation ends only that one.
         """
         async with self._turn:
             return await self._converse(conversation, [])
 
     async def transact(self, make: Callable[[], Conversation[T]]) -> tuple[T, int]:
-        """Carry out, once it is its turn, what *make* returns: one transaction, which commits itself.
+        """When it is its turn, carry out the conversation from *make*: one transaction, which commits itself.
 
-        Return as `converse`. Raises ServerRefused for a statement that is refused, and what it had
-        done is undone.
+        Return as `converse`. Raises ServerRefused for a statement that is refused; its earlier work
+        is undone.
         """
         async with self._turn:
             try:
@@ -68,7 +68,7 @@ class LockSession:
                 raise
 
     async def ping(self) -> int:
-        """Ask for a sign of life; return when it was asked, by the monotonic clock in nanoseconds."""
+        """Ping the server; return when, by the monotonic clock in nanoseconds."""
         async with self._turn:
             asked_ns = time.monotonic_ns()
             await self._backend.command(commands.PING)
@@ -97,7 +97,7 @@ class LockSession:
 async def carry_out(
     conversation: Conversation[T], ask: Callable[[StoreQuery], Awaitable[StoreAnswer]]
 ) -> T:
-    """Return what a conversation comes to. *ask* answers each question; a BackendError is the server's refusal."""
+    """Return the result of a conversation. *ask* answers each question; a BackendError is the server's refusal."""
     try:
         query = next(conversation)
         while True:
@@ -113,9 +113,9 @@ async def carry_out(
 
 
 def packets_of(query: StoreQuery) -> list[bytes]:
-    """Return the commands of one write: what goes ahead, the statement, and its COMMIT."""
+    """Return the commands of one write: the ones ahead, the statement, and its COMMIT."""
     packets = [commands.query(one.sql) for one in (*query.ahead, query)]
-    # In one write with the statement: a claim is one round trip less, and no commit is left waiting for us while rows
+    # In one write with the statement: a claim is one round trip less, and no commit waits for us while rows
     # are locked.
     if query.commits:
         packets.append(_COMMIT)
@@ -133,7 +133,7 @@ def answer_of(query: StoreQuery, answers: Sequence[BufferedAnswer]) -> StoreAnsw
 
 
 def store_answer(answer: BufferedAnswer, values: int | None) -> StoreAnswer:
-    """Return an answer as conversations read it: the first *values* columns decoded, None for all, the rest as it came."""
+    """Return an answer as conversations read it: the first *values* columns decoded, None for all, the rest raw."""
     if answer.columns:
         values = len(answer.columns) if values is None else values
         rows = [_split(row, values) for row in answer.rows]

@@ -1,7 +1,7 @@
-"""The sequences of one shard: values are reserved in blocks, each in a short transaction of its own.
+"""The sequences of one shard: values are reserved in blocks, each in its own short transaction.
 
-The transaction is never a client's: a rollback leaves a gap and gives no value twice. Neither do
-two proxies, since each reserves its block with the sequence's row locked.
+The transaction is never a client's: a rollback leaves a gap and repeats no value. Nor do
+two proxies, because each reserves its block with the sequence's row locked.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Sequences:
         self._reserved: dict[str, _Reserved] = {}
 
     async def is_sequence(self, table: str) -> bool:
-        """Return whether *table* is there and has the comment of a sequence. Raises BackendUnavailable or BackendError."""
+        """Return whether *table* exists and has the comment of a sequence. Raises BackendUnavailable or BackendError."""
         if table in self._reserved:
             return True
         name = literal(table.encode()).decode()
@@ -51,13 +51,13 @@ class Sequences:
         return True
 
     async def reserve(self, table: str, count: int) -> int:
-        """Return the first of *count* values in a row of *table*, which `is_sequence`.
+        """Return the first of *count* consecutive values of *table*, which `is_sequence`.
 
-        Raises SequenceError if *count* or the table's row cannot be used; BackendUnavailable or BackendError: what was reserved is lost.
+        Raises SequenceError if *count* or the table's row cannot be used; BackendUnavailable or BackendError: reserved values are lost.
         """
         check_increment(table, count)
         reserved = self._reserved.setdefault(table, _Reserved())
-        # One reservation at a time: clients that come together would each take a block of their
+        # One reservation at a time: simultaneous clients would each take a block of their
         # own.
         async with reserved.lock:
             if not reserved.block.has(count):

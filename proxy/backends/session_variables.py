@@ -1,9 +1,9 @@
-"""Session variables: what a client asked for, and what a backend connection has. Pure.
+"""Session variables: those that a client has set, and those of a backend connection. Pure.
 
-A client's session lives on whichever backend connection is free, so what it has set must
-follow it. The server itself says what a statement set, through its session tracker; the text
+A client's session lives on whichever backend connection is free, so its variables must
+follow it. The server itself reports what a statement set, through its session tracker; the text
 is not interpreted. `Settings` is that knowledge: an immutable map of variable to value, nearly always
-the same object for the same contents, so that "does this connection fit?" is mostly one `is`.
+the same object for the same contents, so that "does this connection fit?" is usually one `is`.
 
 A variable that is not in `TRACKED` is invisible here; a statement that sets one pins the
 session to its connection instead (see `proxy.execution.session_state`).
@@ -19,7 +19,7 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 
 
-# What is asked of `session_track_system_variables`. Not `*`: with it MySQL 9 adds
+# The value of `session_track_system_variables`. Not `*`: with it MySQL 9 adds
 # `statement_id` to every reply. MariaDB refuses a list with one name it does not know.
 _ON_BOTH: Final = (
     "autocommit",
@@ -57,12 +57,12 @@ _ON_MYSQL: Final = ("max_execution_time", "transaction_isolation", "transaction_
 
 TRACKED: Final = frozenset({*_ON_BOTH, *_ON_MARIADB, *_ON_MYSQL})
 
-# What a login takes besides, and no reset changes.
+# Values that a login also takes, and no reset changes.
 _OF_LOGINS: Final = ("init_connect", "max_allowed_packet", "net_buffer_length")
 
 
 def globals_of_logins(*, is_mariadb: bool) -> str:
-    """Return what selects, behind another value, the global variables by which a new login may differ from an older one that was reset."""
+    """Return columns of a SELECT, after another one: the global variables by which a new login may differ from an older one that was reset."""
     names = (*_ON_BOTH, *(_ON_MARIADB if is_mariadb else _ON_MYSQL), *_OF_LOGINS)
     return "".join(f", @@global.{name}" for name in names)
 
@@ -84,7 +84,7 @@ MULTIBYTE_CHARSETS: Final = {
     "gbk": SqlMode.GBK,
     "sjis": SqlMode.SJIS,
 }
-# As Python calls what clients speak; of others names beyond ASCII are not known here.
+# Python's names for clients' character sets; for others, names beyond ASCII are not known here.
 _CODECS: Final = {
     **{name: name for name in ("big5", "cp932", "gb18030", "gb2312", "gbk")},
     **{
@@ -105,7 +105,7 @@ _CODECS: Final = {
     "tis620": "tis_620",
     "ujis": "euc_jp",
 }
-# What cp1252 leaves out of MySQL's latin1 is a control character of Unicode.
+# Bytes that cp1252 lacks and MySQL's latin1 has are control characters of Unicode.
 _LATIN1: Final = codecs.charmap_build(
     "".join(bytes((byte,)).decode("cp1252", "ignore") or chr(byte) for byte in range(256))
 )
@@ -122,34 +122,34 @@ def _is_on(value: str) -> bool:
 class Settings:
     """An immutable, interned map of session variable to value, as the tracker reported them.
 
-    Equal contents are the same object as long as it is remembered; `fits` and `statement_from` compare by
-    contents where it no longer is.
+    Equal contents are the same object as long as it is remembered; after that, `fits` and `statement_from` compare
+    the contents.
     """
 
     values: Mapping[str, str]
     # Of the variables that decide how the text of a statement is read.
     reading: tuple[str | None, ...]
-    # The character set of the client's statements, where half of a character may be a quote.
+    # The character set of the client's statements, if half of a character may be a quote.
     unread: str | None
     # How the text of the client's statements is read, apart from sql_mode.
     charset_mode: SqlMode
-    # What names beyond ASCII are written in.
+    # The encoding of names beyond ASCII.
     codec: str
-    # The bytes of the client's strings are those that the server stores, as far as is known here:
+    # The bytes of the client's strings are the stored ones, as far as is known here:
     # columns are UTF-8.
     is_utf8: bool
     # False only when the client switched it off.
     autocommit: bool
     # The client's transactions may not write.
     is_read_only: bool
-    # As every session begins, but for a character set in which strings are as UTF-8.
+    # As every session begins, except for a character set whose strings are like UTF-8.
     is_plain: bool
-    # How long the client may say nothing by its own wish, None where it has none.
+    # How long the client may be silent by its own setting, None if it has none.
     wait_timeout_s: float | None
 
     _interned: Final[dict[tuple[tuple[str, str], ...], Settings]] = {}
-    # What `with_changes` has answered. Kept here and not with each object: a chain of objects
-    # that hold one another would never be let go.
+    # The results of `with_changes`. Kept here and not with each object, because a chain of objects
+    # that hold one another would never be freed.
     _changed: Final[dict[tuple[Settings, tuple[tuple[str, str], ...]], Settings]] = {}
     _KEPT_MAX: Final = 4096
 
@@ -159,8 +159,8 @@ class Settings:
         key = tuple(sorted(dict(values).items()))
         found = cls._interned.get(key)
         if found is None:
-            # A client that sets a different value each time must not fill the memory; what is
-            # dropped here only loses the identity shortcut, never a value.
+            # A client that sets a different value each time must not fill the memory; dropping
+            # an entry here only loses the identity shortcut, never a value.
             if len(cls._interned) >= cls._KEPT_MAX:
                 cls._interned.clear()
             found = super().__new__(cls)
@@ -201,7 +201,7 @@ class Settings:
     def statement_from(self, known: Settings) -> bytes | None:
         """Return the SET that turns a connection with *known* into these settings.
 
-        None when nothing is to do. Only for connections whose variables are a subset: what a
+        None if nothing differs. Only for connections whose variables are a subset: a variable that a
         connection has and these lack cannot be unset, it needs a reset first (`fits`).
         """
         if known is self:
@@ -223,14 +223,14 @@ class Settings:
             return name.encode("utf-8", "surrogateescape")
 
     def decoded(self, name: bytes) -> str:
-        """Return a name that the client has written, with surrogates for what is no text."""
+        """Return a name that the client has written, with surrogates for bytes that are no text."""
         try:
             return name.decode(self.codec)
         except UnicodeDecodeError:
             return name.decode("utf-8", "surrogateescape")
 
     def results_encoder(self) -> Callable[[str], bytes] | None:
-        """Return what makes of a text that which the client reads, as a server would; None for UTF-8 and for what is stored.
+        """Return a function that encodes a text for the client, as a server would; None for UTF-8 and for the stored bytes.
 
         Raises:
             Unsupported: the character set is not known here.
@@ -253,9 +253,9 @@ class Settings:
 
 
 def _names(values: Mapping[str, str]) -> str | None:
-    """Return the NAMES that these variables are, as a login makes them; None if they are none.
+    """Return the SET NAMES that gives these variables, as a login makes them; None if there is none.
 
-    Set one by one they have the same values, and the columns of answers another collation: the
+    Set one by one they have the same values, but the columns of answers another collation: the
     first one of `character_set_results`.
     """
     charset, *others = (values.get(name) for name in _CHARACTER_SET)
@@ -288,7 +288,7 @@ def _literal(name: str, value: str) -> str:
 
 
 def mode_before(settings: Settings, name: str) -> str:
-    """Return the assignment that gives the next transaction alone the mode of *settings*."""
+    """Return the assignment that gives only the next transaction the mode of *settings*."""
     value = settings.values.get(name)
     return f"@@{name} = " + (f"@@global.{name}" if value is None else _literal(name, value))
 
@@ -302,7 +302,7 @@ def names(charset: str, collation: str) -> Settings:
 
 
 UNLIMITED: Final = str((1 << 64) - 1)
-# What decides the meaning or the answer of the proxy's own statements, whatever the server's globals are.
+# Variables that decide the meaning or the answer of the proxy's own statements, whatever the server's globals are.
 _OWN: Final = {
     "sql_mode": "STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION",
     "sql_select_limit": UNLIMITED,
@@ -341,13 +341,13 @@ def own_settings(*, on_mariadb: bool, autocommit: bool) -> Settings:
 
 def own_statement() -> str:
     """Return the SET that turns a new connection to any server into one for statements of the proxy's own."""
-    # Of a server that begins without autocommit, MySQL's answer to the login says that it is on.
+    # On a server that begins without autocommit, MySQL's answer to the login shows it as on.
     common = names("utf8mb4", "utf8mb4_general_ci").with_changes(
         [("autocommit", "ON"), *_OWN.items()]
     )
     statement = common.statement_from(Settings())
     assert statement is not None
-    # The one comment is text to MariaDB alone, the other to MySQL.
+    # One comment is text only to MariaDB, the other to MySQL.
     on_mariadb, on_mysql = (
         "".join(f", {each}" for each in _assignments(by_family))
         for by_family in (_OWN_ON_MARIADB, _OWN_ON_MYSQL)
@@ -368,10 +368,10 @@ _TRACKING_ON_MYSQL: Final = _tracking((*_ON_BOTH, *_ON_MYSQL))
 
 
 def tracking(server_version: str, *, ignores_space: bool = False) -> bytes:
-    """Return the SET that makes a server of this version report what sessions change.
+    """Return the SET that makes a server of this version report the changes by sessions.
 
     It switches autocommit on, as every session begins, whatever the server's own default is.
-    ignores_space: the login said so, which MariaDB forgets at a reset.
+    ignores_space: as in the login, which MariaDB forgets at a reset.
     """
     found = _TRACKING_ON_MARIADB if "MariaDB" in server_version else _TRACKING_ON_MYSQL
     return found + _IGNORES_SPACE if ignores_space else found

@@ -58,13 +58,13 @@ TIMEOUT_S: Final = 10.0
 
 @dataclass(slots=True)
 class Kills:
-    """The KILL statements on one server, by the own account of what is killed: to kill threads of others takes a right.
+    """The KILL statements on one server, under the account of their target, because killing threads of others takes a privilege.
 
-    What a user's own account runs is killed on a connection of that account, opened outside of the pool, as a full pool is when a
-    KILL is needed most. The last one is kept.
+    The statement of a user's own account is killed on a connection of that account, opened outside of the pool, because a KILL is
+    needed most when the pool is full. The last one is kept.
     """
 
-    _control: Control  # kills what runs under the account of the shard's address
+    _control: Control  # kills statements under the account of the shard's address
     _open_backend: Callable[[Account, None, int], Awaitable[Backend]]
     _log: FilteringBoundLogger
     _kept: Backend | None = None
@@ -75,7 +75,7 @@ class Kills:
     async def kill(self, backend: Backend, *, query_only: bool = False) -> None:
         """End *backend* at its server, or only its statement; one that is gone already is no error.
 
-        Where the server refuses that to the account of *backend*, or cannot be asked, *backend* is closed.
+        If the server refuses that to the account of *backend*, or cannot be asked, *backend* is closed.
         """
         if not backend.account.is_own:
             await self._control.kill(backend.thread_id, query_only=query_only)
@@ -93,7 +93,7 @@ class Kills:
             )
 
     def close(self) -> None:
-        """Close the connection that is kept; the next KILL opens another one."""
+        """Close the kept connection; the next KILL opens another one."""
         if self._kept is not None:
             self._kept.close()
             self._kept = None
@@ -118,7 +118,7 @@ class Kills:
 
 # The first releases with SKIP LOCKED: of MySQL, and of MariaDB.
 _OLDEST: Final = ((8, 0), (10, 6))
-# What keeps a primary from being one.
+# The reason why a primary cannot be used as one.
 READ_ONLY: Final = "the server is read-only"
 MOVED: Final = "the configuration names another server"
 GONE: Final = "the configuration does not name it any more"
@@ -129,43 +129,43 @@ _LAG_COLUMNS: Final = ("Seconds_Behind_Source", "Seconds_Behind_Master")
 
 
 class Health(NamedTuple):
-    """What a server reports of itself; *trouble* is None when it may be used."""
+    """A server's own report; *trouble* is None when it may be used."""
 
     version: str
     trouble: str | None
-    others: list[Any]  # the values that were asked for in addition
+    others: list[Any]  # the additional values that were requested
 
 
-# The second argument continues the list of what a SELECT asks for.
+# The second argument continues the column list of a SELECT.
 Probe: TypeAlias = "Callable[[Control, str], Awaitable[Health]]"
 
 
 async def primary_health(control: Control, also: str) -> Health:
-    """Ask whether a primary can be written. Raises BackendUnavailable and BackendError."""
+    """Query whether a primary can be written. Raises BackendUnavailable and BackendError."""
     ((read_only, version, *others),) = await control.rows(_PRIMARY + also)
     return Health(str(version), READ_ONLY if read_only else None, others)
 
 
 @dataclass(slots=True)
 class ReplicaHealth:
-    """Asks a replica how far it is behind; more than *lag_max_s* seconds are too many."""
+    """Queries a replica's lag; more than *lag_max_s* seconds are too much."""
 
     lag_max_s: float
 
     async def __call__(self, control: Control, also: str) -> Health:
-        """Ask. Raises BackendUnavailable and BackendError."""
+        """Query. Raises BackendUnavailable and BackendError."""
         ((version, *others),) = await control.rows("SELECT VERSION()" + also)
         channels = await control.records("SHOW REPLICA STATUS")
         return Health(str(version), lag_trouble(channels, self.lag_max_s), others)
 
 
 def lag_trouble(channels: Sequence[dict[str, Any]], lag_max_s: float) -> str | None:
-    """Return what keeps a replica from being read, by the rows of SHOW REPLICA STATUS."""
+    """Return why a replica cannot be read, by the rows of SHOW REPLICA STATUS."""
     if not channels:
         return "the server is no replica"
     for channel in channels:
         lag_s = next((channel[name] for name in _LAG_COLUMNS if name in channel), None)
-        # Seconds_Behind_Source is NULL while a thread of the replication stands still.
+        # Seconds_Behind_Source is NULL while a thread of the replication is stopped.
         if lag_s is None:
             why = channel.get("Last_SQL_Error") or channel.get("Last_IO_Error") or ""
             return f"replication is not running{': ' if why else ''}{why}"
@@ -176,18 +176,18 @@ def lag_trouble(channels: Sequence[dict[str, Any]], lag_max_s: float) -> str | N
 
 log = structlog.get_logger()
 
-# How often a healthy server is asked. Statements that fail ask at once, so this only bounds
+# How often a healthy server is checked. Statements that fail cause a check at once, so this only bounds
 # how long an unused server may be read-only unnoticed.
 CHECK_INTERVAL_S = 2.0
 CHECK_TIMEOUT_S = 10.0
-# Who may ask any shard asks another one where the answer takes longer than that.
+# A caller that may use any shard tries another one if the answer takes longer than that.
 ANSWERS_WITHIN_S: Final = 1.0
 RETRY_FIRST_S = 0.05
 RETRY_LAST_S = 1.0
 
 _NOT_REACHED = "not reached yet"
 _ONLY_SHARD = frozenset({"0", "-"})
-# What is logged of statements that get no connection.
+# The log's texts for statements that get no connection.
 _TURNED_AWAY: dict[type[Exception], str] = {
     NoDescriptor: "no file descriptor left for a connection to a shard",
     PoolTimeout: "no free connection",
@@ -213,7 +213,7 @@ class ShardRuntime:
         self.database = config.primary.database  # the real database's name on its server
         self.is_alone = config.name in _ONLY_SHARD  # it is the only shard of its keyspace
         self.version = ""  # the server's version, empty until it was first reached
-        # The columns of tables of system schemas, by the server's version, as far as they were asked for.
+        # The columns of tables of system schemas, by the server's version, as far as they were read.
         self.system_columns: dict[str, dict[tuple[str, str], tuple[str, ...]]] = {}
         # The shortest round trip to the server that was measured, in seconds; 0 while none was.
         self.way_s = 0.0
@@ -225,7 +225,7 @@ class ShardRuntime:
         self._turned_away = SparingLog(self._log)
         # Connections for the proxy's own.
         self.control = Control(keyspace, config.name, config.primary)
-        # The values of sequences that are reserved on this shard and not given yet.
+        # The values of sequences that are reserved on this shard and still free.
         self.sequences = Sequences(self.control)
         # Connections for clients' statements.
         self.pool = Pool(
@@ -237,7 +237,7 @@ class ShardRuntime:
             on_lost=self.suspect,
             on_timeout=self._note,
         )
-        self.kills = Kills(self.control, self.open_backend, self._log)  # ends what runs there
+        self.kills = Kills(self.control, self.open_backend, self._log)  # ends statements there
         # The connections that quick reads of many sessions share.
         self.shared_connections = SharedConnections(
             self.pool, lambda: self.way_s, is_allowed=config.share_reads
@@ -246,7 +246,7 @@ class ShardRuntime:
         self.group_commits: dict[tuple[str, Account], GroupCommit] = {}
         self._on_change = on_change
         self._health = health
-        self._is_silent = False  # the check under way takes longer than ANSWERS_WITHIN_S
+        self._is_silent = False  # the current check takes longer than ANSWERS_WITHIN_S
         self._check_now = asyncio.Event()
         self._available = asyncio.Event()
         self._monitor: asyncio.Task[None] | None = None
@@ -276,7 +276,7 @@ class ShardRuntime:
 
     @property
     def is_retired(self) -> bool:
-        """Whether the configuration does not name it any more."""
+        """Whether the configuration no longer names it."""
         return self.trouble == GONE
 
     @property
@@ -285,17 +285,17 @@ class ShardRuntime:
         return self.trouble is None and not self._is_silent
 
     async def start(self) -> None:
-        """Ask the server once, then keep watching it. A server that is down is no error."""
+        """Check the server once, then keep watching it. A server that is down is no error."""
         await self.probe()
         self._monitor = asyncio.create_task(self._watch(), name=f"health {self}")
 
     def keep_limits(self, config: ShardConfig) -> None:
-        """Have no more connections than *config* says, and share those that it lets be shared."""
+        """Apply the limits of *config*: the number of connections, and those that may be shared."""
         self.pool.resize(config.pool_size)
         self.shared_connections.allow(is_allowed=config.share_reads)
 
     def retire(self, refusal: Callable[[], ProxyError]) -> None:
-        """Run no new statements: sessions get a *refusal*. What is under way may end, until `stop`."""
+        """Run no new statements: sessions get a *refusal*. Current work may end, until `stop`."""
         if self._monitor is not None:
             self._monitor.cancel()
         self.trouble = GONE
@@ -317,7 +317,7 @@ class ShardRuntime:
     async def open_backend(
         self, account: Account, database: str | None, variant: int, program: str | None = None
     ) -> Backend:
-        """Open a connection. Raises BackendUnavailable and BackendError. *program*: as of `open_backend`."""
+        """Open a connection. Raises BackendUnavailable and BackendError. *program*: as in `open_backend`."""
         try:
             return await open_backend(
                 self.keyspace,
@@ -335,26 +335,26 @@ class ShardRuntime:
             raise
 
     def _note(self, error: Exception) -> None:
-        """Log that a statement gets no connection, if *error* says that."""
+        """Log that a statement gets no connection, if that is the meaning of *error*."""
         event = _TURNED_AWAY.get(type(error))
         if event is not None:
             self._turned_away.warning(event, server=self.dsn.server, reason=str(error))
 
     def move(self, dsn: Dsn) -> None:
-        """Go over to the server at *dsn*, as after a failover; what is under way at the old one ends there."""
+        """Switch to the server at *dsn*, as after a failover; current work at the old one ends there."""
         self.dsn = dsn
         self.control.move(dsn)
-        self.trouble = None  # what the old server's was: only a change is reported
+        self.trouble = None  # the old server's trouble; only a change is reported
         self._set(MOVED)
         self.suspect()
 
     def suspect(self) -> None:
-        """Have the server checked now, after a statement failed."""
+        """Check the server now, after a statement failed."""
         self._check_now.set()
 
     async def wait_available(self, deadline: float) -> bool:
         """Wait until the shard works again; False when *deadline* (loop time) came first."""
-        # What the caller met may be newer than the last check.
+        # The caller's failure may be newer than the last check.
         self._available.clear()
         self.suspect()
         try:
@@ -381,7 +381,7 @@ class ShardRuntime:
             await self.probe()
 
     async def probe(self) -> None:
-        """Ask the server now; `trouble` and `version` say what came of it."""
+        """Check the server now; the results are `trouble` and `version`."""
         loop = asyncio.get_running_loop()
         began_s, asked_s = loop.time(), time.monotonic()
         silence = loop.call_later(ANSWERS_WITHIN_S, self._fell_silent)
@@ -417,7 +417,7 @@ class ShardRuntime:
         self.pool.fell_silent()
 
     async def _ask(self) -> Health:
-        """Ask for the health, and for the global variables too once it is known which server this is."""
+        """Query the health, and the global variables too once the kind of server is known."""
         also = ""
         if self.trouble is None and self._has_globals:
             also = globals_of_logins(is_mariadb=self.is_mariadb)
@@ -430,7 +430,7 @@ class ShardRuntime:
         return await self._health(self.control, "")
 
     def with_address(self, trouble: str) -> str:
-        """Return what ails the server with its address before it, unless that is in it."""
+        """Return the server's trouble with its address before it, unless that is in it."""
         return trouble if self.dsn.server in trouble else f"{self.dsn}: {trouble}"
 
     def _set(self, trouble: str | None) -> None:
@@ -449,8 +449,8 @@ class ShardRuntime:
             # The next server may be nearer or farther: measured again.
             self.way_s = 0.0
             self.shared_connections.release()
-            # Behind the address there may be another server soon. Connections that are lent are
-            # left to their statements.
+            # There may soon be another server at the address. Lent connections finish
+            # their statements.
             self.pool.leave()
             self.kills.close()
         self._on_change(self)

@@ -1,4 +1,4 @@
-"""The servers of all shards as the configuration in force names them: which there are at start, and which come, go or move after it."""
+"""The servers of all shards, as the current configuration names them, at the start and after each reload."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ class ShardServers:
         return found
 
     def publish(self, found: Mapping[tuple[str, str], ServersOfShard]) -> list[ShardRuntime]:
-        """Have shards the servers in *found* from now on; return the replicas that are none any more, for `stop_retired`.
+        """Give shards the servers in *found* from now on; return the former replicas, for `stop_retired`.
 
-        A primary whose address is another one goes over to the server there.
+        A primary whose address has changed switches to the server there.
         """
         gone: list[ShardRuntime] = []
         for key, (config, primary, replicas) in found.items():
@@ -106,7 +106,7 @@ class ShardServers:
         return [each for each in self if each.keyspace in keyspaces]
 
     def remove(self, keyspaces: Collection[str]) -> list[ShardRuntime]:
-        """Have no servers of *keyspaces* any more; return them, for `stop_retired`."""
+        """Remove the servers of *keyspaces*; return them, for `stop_retired`."""
         gone = self.of(keyspaces)
         for server in gone:
             server.retire(partial(KeyspaceRemoved, server.keyspace))
@@ -115,7 +115,7 @@ class ShardServers:
         return gone
 
     def keep_limits(self, server: Server) -> None:
-        """Have all servers keep to the limits of *server* from now on."""
+        """Apply the limits of *server* to all servers from now on."""
         self._replica_health.lag_max_s = server.replica_max_lag_s
         self._pool_timeout_s = server.pool_timeout_s
         for runtime in self:
@@ -141,7 +141,7 @@ async def stop_retired(servers: Collection[ShardRuntime], within_s: float) -> No
 def replica_of(
     keyspace: str, config: ShardConfig, dsn: Dsn, *, pool_timeout_s: float, health: Probe
 ) -> ShardRuntime:
-    """Return a replica of a shard: like its primary, but what counts is how far it is behind."""
+    """Return a replica of a shard: like its primary, but its health is its lag."""
     return ShardRuntime(
         keyspace, replace(config, primary=dsn), pool_timeout_s=pool_timeout_s, health=health
     )

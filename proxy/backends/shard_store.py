@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 STATEMENT_TIMEOUT_S: Final = 10.0
-# To drop a partition of many gigabytes takes seconds, and the server goes on after a client that gives up.
+# Dropping a partition of many gigabytes takes seconds, and the server continues after a client that gives up.
 PARTITION_TIMEOUT_S: Final = 120.0
 # Of one shard. The tables of a proxy purge at the same moments, on connections of the pool that clients wait for.
 PURGES_AT_ONCE: Final = 2
@@ -58,7 +58,7 @@ _ENGINES: Final = [ProxyItself(SHARDS_ACCOUNT, settings) for settings in _SETTIN
 def acks_owner(runtime: ShardRuntime, account: Account) -> ConnectionOwner:
     """Return the owner of connections to *runtime* on which acks of *account* are written together.
 
-    Their statements wait for a lock for no more than a second: for a definition that is being changed, say.
+    Their statements wait for a lock, for example of a definition that is being changed, for no more than a second.
     """
     waits = ("lock_wait_timeout", "1"), ("innodb_lock_wait_timeout", "1")
     return ProxyItself(account, _SETTINGS[runtime.is_mariadb].with_changes(waits))
@@ -67,7 +67,7 @@ def acks_owner(runtime: ShardRuntime, account: Account) -> ConnectionOwner:
 class ShardStore(Store):
     """The message tables of all shards.
 
-    elector_of: returns the election by which this process may write to a shard; on a shard without one it writes without asking.
+    elector_of: returns the election by which this process may write to a shard; without one it always may.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class ShardStore(Store):
     def answering_first(
         self, keyspace: str, shards: Sequence[ShardName]
     ) -> Sequence[ShardName]:
-        """Return *shards*, those that give no sign of life at the end."""
+        """Return *shards*, with those that do not respond at the end."""
         return sorted(shards, key=lambda name: not self._runtime(keyspace, name).is_answering)
 
     def _runtime(self, keyspace: str, shard: ShardName) -> ShardRuntime:
@@ -98,7 +98,7 @@ class ShardStore(Store):
     async def ask(
         self, keyspace: str, shard: ShardName, question: Callable[[str], Conversation[T]]
     ) -> T:
-        """Answer a question that is not about one table. Raises StoreError."""
+        """Run a query that is not about one table. Raises StoreError."""
         runtime = self._runtime(keyspace, shard)
         return await by_control(runtime, question(runtime.database))
 
@@ -162,13 +162,13 @@ class ShardStore(Store):
         except (ProxyError, ServerRefused, TimeoutError) as error:
             raise _failed(runtime, error, timeout_s) from error
         finally:
-            # What the transaction of one that failed had done is undone with its connection.
+            # The transaction of a failed job is undone with its connection.
             (runtime.pool.release if is_kept else runtime.pool.discard)(backend)
         return result
 
 
 def _failed(runtime: ShardRuntime, error: Exception, timeout_s: float = 0.0) -> StoreError:
-    """Have the server checked, and return what its failure is to the engine."""
+    """Check the server, and return the engine's error for its failure."""
     runtime.suspect()
     return StoreError(str(error) or f"no answer in {timeout_s:g} s")
 
@@ -197,7 +197,7 @@ async def by_control(runtime: ShardRuntime, conversation: Conversation[T]) -> T:
 
 
 async def _patiently(runtime: ShardRuntime, backend: Backend, query: StoreQuery) -> StoreAnswer:
-    """Return the answer; a statement that takes longer than its patience is killed, which is its answer."""
+    """Return the answer; a statement that takes longer than its patience is killed, and that is its answer."""
     asked = asyncio.ensure_future(backend.query(query.sql))
     # Read in any case: asyncio logs an exception that is never read.
     asked.add_done_callback(lambda end: end.cancelled() or end.exception())

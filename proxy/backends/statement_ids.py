@@ -1,13 +1,13 @@
-"""Which statements one backend connection has prepared: text to the server's id. Pure.
+"""The prepared statements of one backend connection: from text to the server's id. Pure.
 
-Sessions that share a connection share its prepared statements: one that has the same text, in
-the same database and read under the same variables, is the same statement. The server bounds
-how many there are over all connections (`max_prepared_stmt_count`, 16382 by default), so a
-connection keeps those used last, of large texts fewer. A statement that is dropped is closed with the next COM_STMT_PREPARE.
-All are closed where the server reports that there are too many.
+Sessions that share a connection share its prepared statements: the same text, in
+the same database and read under the same variables, is the same statement. The server limits
+their number over all connections (`max_prepared_stmt_count`, 16382 by default), so a
+connection keeps those used last, of large texts fewer. A dropped statement is closed with the next COM_STMT_PREPARE.
+All are closed if the server reports that there are too many.
 
 MySQL makes a parameter a number or a time once one was bound to it, and converts later texts to that. So a statement is
-prepared again for values of other kinds: a session must not get what the values of another one made of its statement.
+prepared again for values of other kinds: one session's values must not change another session's statement.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from streamfrom.proxy.wire.binary_parameters import kinds_together
 
 # 64 connections to one server stay below the default of max_prepared_stmt_count.
 KEPT_MAX: Final = 250
-# The bytes of the texts: 4 KB for each statement. No client's budget counts them, since they outlive the client.
+# The bytes of the texts: 4 KB for each statement. No client's budget counts them, because they outlive the client.
 KEPT_BYTES_MAX: Final = 1 << 20
 
 
@@ -28,7 +28,7 @@ class StatementKey(NamedTuple):
     """The key of a prepared statement; statements with the same key are one on a connection."""
 
     text: bytes
-    database: str | None  # what unqualified names mean
+    database: str | None  # the database of unqualified names
     # The variables under which the text was read, see `Settings.reading`.
     reading: tuple[str | None, ...]
 
@@ -36,7 +36,7 @@ class StatementKey(NamedTuple):
 @dataclass(slots=True, eq=False)
 class _Prepared:
     id: int
-    kinds: bytes = b""  # what MySQL takes its parameters for; empty before the first execution
+    kinds: bytes = b""  # MySQL's kinds of its parameters; empty before the first execution
 
 
 @dataclass(slots=True, eq=False)
@@ -56,7 +56,7 @@ class StatementIds:
     def get(self, key: StatementKey, kinds: bytes = b"") -> int | None:
         """Return the server's id of a statement, None when it is not prepared here.
 
-        kinds: those of the parameters that it is to be executed with, on a server that remembers them.
+        kinds: those of the parameters of the coming execution, on a server that remembers them.
         """
         kept = self._ids.pop(key, None)
         if kept is None:
@@ -94,13 +94,13 @@ class StatementIds:
         self._text_bytes = 0
 
     def release(self) -> bool:
-        """Have all statements closed, and prepared again when they run; False if there are none."""
+        """Close all statements, and prepare them again when they run; False if there are none."""
         self._stale += (kept.id for kept in self._ids.values())
         self._ids.clear()
         self._text_bytes = 0
         return bool(self._stale)
 
     def take_stale(self) -> list[int]:
-        """Return and forget the ids that are to be closed."""
+        """Return and forget the ids to close."""
         stale, self._stale = self._stale, []
         return stale

@@ -5,9 +5,9 @@
     3  COMMIT                     on the first shard: the decision
     4  XA COMMIT                  on all others, at the same time
 
-Before 3 any failure rolls everything back. A failure in 3 is settled by asking the first shard
-for the row; one in 4 by trying again, as the decision stands. Both go on until a deadline; what is
-then left is finished by `proxy.twophase.recovery`, of this proxy or another one.
+Before 3 any failure rolls everything back. A failure in 3 is settled by looking for the row on the first
+shard; one in 4 by trying again, as the decision stands. Both continue until a deadline; the
+rest is finished by `proxy.twophase.recovery`, of this proxy or another one.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _RETRY_PAUSE_S: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """What one shard runs of a transaction: a branch of XA, or on the first shard (None) not."""
+    """The part of a transaction on one shard: a branch of XA, except on the first shard (None)."""
 
     shard: ShardRuntime
     backend: Backend
@@ -76,10 +76,10 @@ class Coordinator:
         return whole.branch(await self._decisions.table_of(shard))
 
     async def commit(self, first: Branch, others: Sequence[Branch]) -> None:
-        """Commit; whatever happens, no connection is left in a transaction: one that nothing can be said of any more is closed.
+        """Commit. Whatever happens, no connection is left in a transaction: one in an unknown state is closed.
 
         Raises CommitRefused or TransactionBroken if nothing is committed, CommitUnknown if that is not known yet, CommitPending if it is
-        committed, though one of *others* still has to follow.
+        committed, but one of *others* still has to follow.
         """
         xids = [branch.xid for branch in others if branch.xid is not None]
         if first.xid is not None or len(xids) < len(others):
@@ -105,7 +105,7 @@ class Coordinator:
             # by its name.
             await _all(others, _prepare)
         except _ReadOnly:
-            # Everywhere alike: what no shard could write needs no commit.
+            # Read-only on all shards: a transaction that could not write needs no commit.
             writable = [branch for branch in others if not await _is_read_only(branch, sql)]
             await roll_back((first, *others))
             if writable:
@@ -128,9 +128,9 @@ class Coordinator:
         others: Sequence[Branch],
         error: BackendError | BackendLost,
     ) -> None:
-        """Find out what the first shard did with a COMMIT that failed; return if it committed."""
+        """Find out the result of a failed COMMIT on the first shard; return if it committed."""
         # The connection may still hold the transaction, and with it the lock of the decision row:
-        # as long as it does, the question below can only say UNKNOWN.
+        # until it ends, the query below can only return UNKNOWN.
         await roll_back((first,))
         deadline_s = _now_s() + self.patience_s
         outcome = await self._decisions.outcome(first.shard, whole)
@@ -152,7 +152,7 @@ class Coordinator:
                 raise CommitUnknown(str(first.shard), names) from error
 
     async def _finish(self, whole: GlobalId, first: Branch, others: Sequence[Branch]) -> None:
-        # At first on the branches' own connections; those that failed are closed then, and any other will do.
+        # First on the branches' own connections; those that failed are closed then, and any other will do.
         pending = [
             branch
             for branch, done in zip(
@@ -161,7 +161,7 @@ class Coordinator:
             if not done
         ]
         if not pending:
-            # The row is needed only as long as a branch might ask for it.
+            # The row is needed only as long as a branch might look for it.
             self._decisions.forget(first.shard, whole)
             return
         deadline_s = _now_s() + self.patience_s
@@ -236,7 +236,7 @@ async def _all(
     branches: Sequence[Branch], step: Callable[[Branch], Coroutine[Any, Any, None]]
 ) -> None:
     """Take a step on all branches at the same time; raise once every one has ended."""
-    # Not the first failure alone: a rollback during a PREPARE that still runs could come before
+    # Not only the first failure: a rollback during a PREPARE that still runs could come before
     # it, and the branch would stay prepared.
     results = await asyncio.gather(*map(step, branches), return_exceptions=True)
     for result in results:
@@ -264,8 +264,8 @@ async def _commit_elsewhere(branch: Branch) -> bool:
     except BackendUnavailable:
         return False
     except BackendError as error:
-        # No such branch is what a second XA COMMIT gets, after a first whose answer was
-        # lost. XA RECOVER below says whether that is so.
+        # A second XA COMMIT gets this error if the answer to the first one was
+        # lost. XA RECOVER below shows whether that is so.
         if error.code != XA_NO_SUCH_BRANCH:
             return False
     try:
@@ -276,7 +276,7 @@ async def _commit_elsewhere(branch: Branch) -> bool:
 
 
 async def roll_back(branches: Sequence[Branch]) -> None:
-    """Roll back branches in any state; where that cannot be said, closing does it.
+    """Roll back branches in any state; if that fails, close the connection.
 
     A prepared branch outlives that, and is rolled back by recovery.
     """
@@ -285,7 +285,7 @@ async def roll_back(branches: Sequence[Branch]) -> None:
 
 async def _roll_back(branch: Branch) -> None:
     xid = branch.xid
-    # XA END is refused where it has been said before, or where a deadlock has undone the branch.
+    # XA END is refused if it was sent before, or if a deadlock has undone the branch.
     rollback = branch.backend.ending(b"ROLLBACK")
     sqls = (rollback,) if xid is None else (xid.sql("END"), xid.sql("ROLLBACK"))
     try:

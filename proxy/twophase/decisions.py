@@ -4,7 +4,7 @@ A row is written inside a transaction's own part on its first shard, so it exist
 transaction is committed; `outcome` reads it with a lock, which waits for no other. A row `self …` for each shard
 holds a random id, by which transactions name the place of their outcome: a name must
 never be looked up in the table of another server, where an absent row would mean nothing. Nor in a copy
-of it: next to the id is the database that it is for, and the copy of a database under another name gets an id of its own.
+of it: next to the id is its database, and the copy of a database under another name gets an id of its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 TABLE: Final = "streamfrom.decisions"
-# What an account needs on the table to commit in two phases: `record` runs as the account.
+# Privileges on the table for a commit in two phases: `record` runs as the account.
 DECIDES: Final = "SELECT, INSERT"
 _READ_SELF: Final = "SELECT branches FROM streamfrom.decisions WHERE id = '{own}'"
 # Of two proxies that write it the first one wins.
@@ -35,7 +35,7 @@ _WRITE_SELF: Final = (
     " IF(SUBSTR(branches, 17) = SUBSTR({value}, 17), branches, {value})"
 )
 _READ_ALL: Final = "SELECT id, branches FROM streamfrom.decisions WHERE id LIKE 'streamfrom:{table}:%' LIMIT 10000"
-# NOWAIT: a locked row says that its transaction is alive, which is an answer and nothing to wait for.
+# NOWAIT: a locked row shows that its transaction is alive, which is an answer and nothing to wait for.
 _READ_ONE: Final = "SELECT id FROM streamfrom.decisions WHERE id = '{whole}' FOR UPDATE NOWAIT"
 _DELETE: Final = "DELETE FROM streamfrom.decisions WHERE id IN ({names})"
 _DECIDE: Final = (
@@ -46,7 +46,7 @@ _DELETED_AT_ONCE: Final = 500
 
 
 class TransactionOutcome(Enum):
-    """What became of a transaction."""
+    """The outcome of a transaction."""
 
     COMMITTED = "committed"
     ROLLED_BACK = "rolled back"
@@ -99,10 +99,10 @@ class Decisions:
             await shard.control.execute(sql)
 
     async def outcome(self, shard: ShardRuntime, whole: GlobalId) -> TransactionOutcome:
-        """Return what became of *whole*, which began on *shard*; one of its branches is prepared.
+        """Return the outcome of *whole*, which began on *shard*; one of its branches is prepared.
 
-        Only then an absent row says that it was rolled back. UNKNOWN while it may still go
-        either way (the row is locked), and while the shard cannot be asked.
+        Only then an absent row means that it was rolled back. UNKNOWN while it may still go
+        either way (the row is locked), and while the shard does not respond.
         """
         try:
             if await read_own_id(shard) != whole.table:
@@ -125,11 +125,11 @@ class Decisions:
         }
 
     def forget(self, shard: ShardRuntime, whole: GlobalId) -> None:
-        """Have the row of *whole* deleted by the next `flush`: all its branches have ended."""
+        """Make the next `flush` delete the row of *whole*: all its branches have ended."""
         self._done.setdefault(shard, []).append(whole)
 
     async def flush(self) -> None:
-        """Delete what may be forgotten; what cannot be deleted now is tried again."""
+        """Delete rows that may be forgotten; try again later for those that cannot be deleted now."""
         done, self._done = self._done, {}
         for shard, ids in done.items():
             try:
@@ -177,5 +177,5 @@ def _own(database: str) -> str:
 
 
 def _self_value(table: str, database: str) -> str:
-    """Return the literal that the row `self` holds, whatever the character set around it."""
+    """Return the literal for the row `self`, whatever the character set around it."""
     return f"x'{f'{table} {database}'.encode().hex()}'"

@@ -1,8 +1,8 @@
 """Finishes the transactions over several shards that a proxy left half way.
 
-Every proxy with `transaction_mode = "twopc"` asks all its shards, at its start and then every
-2 s, which branches are prepared there and which decisions are kept. `proxy.twophase.triage` says
-what is to do. Several proxies may do the same work at the same time; the second finds nothing left.
+Every proxy with `transaction_mode = "twopc"` queries all its shards, at its start and then every
+2 s, for prepared branches and kept decisions. `proxy.twophase.triage` decides what to do. Several
+proxies may do the same work at the same time; the second finds nothing left.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ class Recovery:
         self._coordinator = coordinator
         self._triage = Triage(grace_s=grace_s, quiet_s=QUIET_S)
         self._task: asyncio.Task[None] | None = None
-        # The trouble of each shard that was logged last: every look meets it again.
+        # The last logged trouble of each shard: every look meets it again.
         self._troubles: dict[ShardRuntime, str] = {}
 
     def set_grace(self, grace_s: float) -> None:
-        """Leave a prepared branch to its proxy for so long from now on."""
+        """Set how long a prepared branch is left to its proxy from now on."""
         self._triage.grace_s = grace_s
 
     async def start(self) -> None:
-        """Look once, then go on in the background."""
+        """Look once, then continue in the background."""
         await self.look()
         self._task = asyncio.create_task(self._watch(), name="recovery")
 
     async def stop(self) -> None:
-        """Stop looking, and forget the decisions that are done with."""
+        """Stop looking, and forget decisions that are done with."""
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
@@ -77,11 +77,11 @@ class Recovery:
                 log.exception("recovery failed", exc_info=error)
 
     async def look(self) -> None:
-        """Look at all shards that can be reached, and finish what is to be finished."""
+        """Look at all shards that can be reached, and finish their open branches."""
         await self._decisions.flush()
         seen: dict[str, Seen] = {}
         for shard in list(self._shards):
-            # One that cannot be asked is left out, which keeps every decision that names it.
+            # A shard that does not respond is left out, which keeps every decision that names it.
             if shard.trouble is None:
                 await self._look_at(shard, seen)
         known = self._decisions.known()
@@ -118,7 +118,7 @@ class Recovery:
         seen[table] = Seen(frozenset(xid for xid in branches if xid is not None), decided)
 
     async def _resolve(self, first: ShardRuntime, shard: ShardRuntime, xid: Xid) -> None:
-        # Asked again, under a lock: what the look has seen may be over by now.
+        # Read again, under a lock: what the look has seen may be over by now.
         outcome = await self._decisions.outcome(first, xid.whole)
         if outcome is TransactionOutcome.UNKNOWN:
             return

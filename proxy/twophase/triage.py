@@ -1,4 +1,4 @@
-"""What is to do about prepared branches and kept decisions, by what all shards show. Pure.
+"""How to deal with prepared branches and kept decisions, by the state of all shards. Pure.
 
 A branch is resolved once it has been prepared for a while. The wait only spares a proxy that is at
 work on it: the outcome is read from the transaction's first shard (`proxy.twophase.decisions`) and is
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What one shard showed."""
+    """The state of one shard."""
 
     # The prepared branches on the shard's server, which may hold other shards as well.
     prepared: frozenset[Xid]
@@ -30,11 +30,11 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What is to do."""
+    """The work to do."""
 
     # Branches to finish, each with the table of a shard that has it.
     resolve: tuple[tuple[str, Xid], ...]
-    forget: tuple[GlobalId, ...]  # transactions whose decision is not needed any more
+    forget: tuple[GlobalId, ...]  # transactions whose decision is no longer needed
     # Branches whose decision is on a shard that this proxy does not serve; each branch is listed once.
     strangers: tuple[Xid, ...]
 
@@ -43,7 +43,7 @@ class Findings:
 class Triage:
     """Remembers for how long each branch has been prepared, and each decision not needed."""
 
-    grace_s: float  # how long a branch stays prepared before anybody else finishes it
+    grace_s: float  # how long a branch stays prepared before another proxy finishes it
     quiet_s: float  # how long no branch must have been seen before a decision is forgotten
     _prepared_since_s: dict[Xid, float] = field(default_factory=dict)
     _quiet_since_s: dict[GlobalId, float] = field(default_factory=dict)
@@ -57,10 +57,10 @@ class Triage:
         known: Collection[str],
         live: Collection[GlobalId],
     ) -> Findings:
-        """Take in what the shards had at *now_s*, and return what that asks for.
+        """Process the state of the shards at *now_s*, and return the resulting work.
 
         seen: by the id of the shard's decision table; shards that did not answer are missing.
-        known: the ids of all tables that this proxy may ask, reached this time or not.
+        known: the ids of all tables that this proxy may query, reached this time or not.
         live: transactions that this proxy is committing itself.
         """
         places = {xid: table for table, shard in seen.items() for xid in shard.prepared}

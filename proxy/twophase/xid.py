@@ -1,7 +1,7 @@
 """Names of transactions over shards and of their branches, and the XA statements. Pure.
 
-A server shows the names of all its prepared branches to every account, so a name must say whose it
-is and where its outcome is written. Both do so by the random id that every decision table carries
+A server shows the names of all its prepared branches to every account, so a name must identify its owner
+and the place of its outcome. Both are in the random id that every decision table carries
 (`proxy.twophase.decisions`): it stays with the table wherever its server moves, and proxies that
 call a shard differently still mean the same one.
 https://dev.mysql.com/doc/refman/8.4/en/xa-statements.html
@@ -27,7 +27,7 @@ class GlobalId:
     """One transaction over several shards."""
 
     table: str  # the id of the decision table that will hold its outcome: its first shard's
-    number: str  # 32 hexadecimal digits, drawn for this transaction alone
+    number: str  # 32 hexadecimal digits, drawn for this transaction only
 
     def __str__(self) -> str:
         return f"streamfrom:{self.table}:{self.number}"
@@ -38,7 +38,7 @@ class GlobalId:
 
     @classmethod
     def parse(cls, text: str) -> GlobalId | None:
-        """Return what *text* names; None if that is not ours."""
+        """Return the transaction that *text* names; None if it is not one of ours."""
         found = _WHOLE.fullmatch(text)
         return None if found is None else cls(found[1], found[2])
 

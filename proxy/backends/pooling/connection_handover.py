@@ -2,7 +2,7 @@
 
 A session keeps a connection until another session needs it. Before the handover `take_diagnostics`
 gives the old owner the diagnostics that it leaves there. `hand_over` then sets the new owner's
-variables and database, and resets the connection where the new owner could notice the old one.
+variables and database, and resets the connection if the new owner could notice the old one.
 `hand_over_now` does the same on the hot path, where nothing may wait.
 """
 
@@ -49,10 +49,10 @@ def fits(
 def hand_over_now(
     backend: Backend, owner: ConnectionOwner, settings: Settings, database: str | None
 ) -> bool:
-    """Do as `hand_over` where nothing must be waited for, and return True; elsewhere do nothing and return False.
+    """Do as `hand_over` if no wait is needed, and return True; otherwise do nothing and return False.
 
-    The question for the old owner's diagnostics leaves in one write with the next statement, so a
-    handover costs no round trip where clients outnumber connections.
+    The query for the old owner's diagnostics leaves in one write with the next statement, so a
+    handover costs no round trip if clients outnumber connections.
     """
     if backend.settings is not settings or backend.database != database:
         return False
@@ -69,7 +69,7 @@ async def hand_over(
 ) -> None:
     """Make this the connection of *owner*: reset, variables, database as needed.
 
-    Raises BackendError if the server refuses, say because the database is gone, and closes it then; BackendLost if it went away.
+    Raises BackendError, and closes the connection, if the server refuses, for example because the database is gone; BackendLost if it went away.
     """
     foreign = backend.owner is not owner
     if foreign:
@@ -88,8 +88,8 @@ async def hand_over(
     change = settings.statement_from(backend.settings)
     if change is not None:
         packets.append(query(change))
-    # A reset also takes the server's collation for that of the database, in whose characters
-    # LOAD DATA reads files, until the database is named again.
+    # A reset also replaces the collation of the database, in whose characters LOAD DATA reads
+    # files, by the server's, until the database is named again.
     if database is not None and (resets or database != backend.database):
         packets.append(init_db(settings.encoded(database)))
     backend.owner = owner
@@ -107,9 +107,9 @@ async def hand_over(
 def take_diagnostics(backend: Backend, owner: ConnectionOwner | None) -> LastDiagnostics:
     """Return the diagnostics that *owner* leaves on *backend*; set LAST_INSERT_ID() there to 0.
 
-    It is `known` once the server has answered. The server is mostly asked nothing, or one
+    It is `known` once the server has answered. Usually the server needs no query, or one
     statement: with more clients than connections, every INSERT into a table with AUTO_INCREMENT
-    pays for it. The connection is closed if the server refuses: the next session would otherwise
+    pays for it. The connection is closed if the server refuses, because the next session would otherwise
     see the insert id of this one.
     """
     diagnostics, found = LastDiagnostics(), backend.found_rows

@@ -7,8 +7,8 @@ of 16 clients that saves half of the server's processor time and a third of the 
 
 Three conditions make it safe: the read changes nothing (`sqlparse_ext.selects.plain_reads`), the sessions
 have the same variables and database, and the shape has been quick (`proxy.backends.pooling.multiplexing`).
-A read that is slow this time holds up all later ones. It then breaks up: the slow read
-keeps the connection as its session's own, and every other read is sent again elsewhere.
+A read that is slow this time holds up all later ones. The connection then breaks up: the slow read's session
+keeps it, and every other read is sent again elsewhere.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ LAST_TRIAL: Final = 8192
 class LatencyClass:
     """The measured latency of one shape: whether its statements are quick enough to share a connection.
 
-    The shape gets FIRST_TRIAL answers on connections of a session's own. It is quick if the fastest of these took at most QUICK_S longer
-    than this server's fastest answer ever: on a busy machine all others measure the queue. One that was slow gets a longer trial.
+    The shape gets FIRST_TRIAL answers on sessions' own connections. It is quick if the fastest of these took at most QUICK_S longer
+    than this server's fastest answer ever: on a busy machine all others measure the queue. A slow one gets a longer trial.
     """
 
     __slots__ = ("_answers", "_fastest_s", "_trial", "is_quick")
@@ -72,20 +72,20 @@ class LatencyClass:
         self._fastest_s = math.inf
 
 
-# A pool shares one of eight connections, and none of fewer than four: statements that cannot share
+# A pool shares one of eight connections, and none if it has fewer than four: statements that cannot share
 # need connections, too.
 _SIZE_MIN: Final = 4
 _CONNECTIONS_FOR_ONE: Final = 8
-# A read that comes when so many wait gets its own connection, and so another core of the server.
+# A read that arrives while this many wait gets its own connection, and so another core of the server.
 _WAITING_MAX: Final = 64
-# It breaks up when no answer came for so long, plus twice the round trip to the server.
+# It breaks up after this long without an answer, plus twice the round trip to the server.
 # A server that shares its processors may be silent for a while.
 _PATIENCE_S: Final = 0.04
-# Before the break-up the loop reads what came while it was busy elsewhere.
+# Before the break-up the loop reads answers that came while it was busy elsewhere.
 _SECOND_LOOK_S: Final = 0.001
-# An unused one gives its connection back after so many looks, about one second.
+# An unused one gives its connection back after this many looks, about one second.
 IDLE_LOOKS_MAX: Final = 25
-# One without a connection asks for another every so many seconds.
+# One without a connection requests another with this pause in seconds.
 _REOPEN_S: Final = 1.0
 
 
@@ -102,7 +102,7 @@ class SharedConnection(ConnectionOwner):
     """One connection for all sessions with the same account, variables, database and variant.
 
     For the pool it is the `ConnectionOwner`, and it keeps no insert id and no diagnostics: no read makes an insert id, and a
-    plain read's diagnostics are known without asking. It keeps its connection while sessions use it.
+    plain read's diagnostics are known without a query. It keeps its connection while sessions use it.
     """
 
     _pool: Pool
@@ -130,7 +130,7 @@ class SharedConnection(ConnectionOwner):
 
     @property
     def is_unused(self) -> bool:
-        """True while it has no connection and asks for none."""
+        """True while it has no connection and requests none."""
         return self._backend is None and self._opening is None
 
     @property
@@ -141,7 +141,7 @@ class SharedConnection(ConnectionOwner):
     def connection(self, began_s: float) -> Backend | None:
         """Return the connection for one more read of a session that began at *began_s*; the caller calls `read_sent` after sending it.
 
-        Returns None where it is full, or has no connection that may serve the session; in that case it opens one.
+        Returns None if it is full, or has no connection that may serve the session; in that case it opens one.
         """
         if self._backend is not None and began_s > self._backend.outdated_s:
             self.release()
@@ -172,7 +172,7 @@ class SharedConnection(ConnectionOwner):
 
     def prepare(self, backend: Backend, key: StatementKey) -> None:
         """Prepare a statement on *backend* in the background, for later reads."""
-        # Many sessions ask for the same statement in the same moment; one COM_STMT_PREPARE
+        # Many sessions request the same statement in the same moment; one COM_STMT_PREPARE
         # serves all.
         if key not in self._preparing:
             self._preparing[key] = asyncio.create_task(self._prepare(backend, key))
@@ -189,7 +189,7 @@ class SharedConnection(ConnectionOwner):
     # --- leaving it -----------------------------------------------------------------------
 
     def release(self) -> None:
-        """Release the connection: it is unused, or its server is not the shard's any more."""
+        """Release the connection: it is unused, or its server is no longer the shard's."""
         if self._waiting:
             self.break_up()
         elif self._backend is not None:
@@ -200,8 +200,8 @@ class SharedConnection(ConnectionOwner):
     def break_up(self) -> None:
         """Leave the connection to the read that is being answered; all others lose it."""
         backend, self._backend = self._backend, None
-        # The reads of others that are dropped here are sent again by their sessions, each on a
-        # connection of its own: a plain read may run twice, and no client has seen a byte of it.
+        # Sessions send the reads that are dropped here again, each on its own
+        # connection: a plain read may run twice, and no client has seen a byte of it.
         self._waiting = 0
         if backend is None:
             return
@@ -212,13 +212,13 @@ class SharedConnection(ConnectionOwner):
             # The first in turn is a COM_STMT_PREPARE, which no session owns.
             self._pool.discard(backend)
 
-    # --- having one, and looking after it -------------------------------------------------
+    # --- its connection -------------------------------------------------------------------------
 
     def _open(self) -> None:
         now_s = asyncio.get_running_loop().time()
         if self._opening is None and now_s >= self._may_open_s:
-            # Every read that finds no connection comes by here: without a pause a server that
-            # refuses logins would be asked by each of them.
+            # Every read that finds no connection comes by here: without a pause each of them would query
+            # a server that refuses logins.
             self._may_open_s = now_s + _REOPEN_S
             self._opening = asyncio.create_task(self._take())
 
@@ -226,7 +226,7 @@ class SharedConnection(ConnectionOwner):
         try:
             self._backend = await self._pool.acquire(self, self.database)
         except ProxyError:
-            # A session meets the same trouble on its own connection, and reports it.
+            # A session gets the same error on its own connection, and reports it.
             pass
         else:
             self._watching = asyncio.create_task(self._watch(self._backend))
@@ -239,7 +239,7 @@ class SharedConnection(ConnectionOwner):
         return _PATIENCE_S + 2 * self._way_s()
 
     async def _watch(self, backend: Backend) -> None:
-        """Break up over a read that is slow; release *backend* once it is unused."""
+        """Break up if a read is slow; release *backend* once it is unused."""
         idle_looks = 0
         while idle_looks < IDLE_LOOKS_MAX:
             # The first of the reads that wait now has its answer by the next look, or is slow.
@@ -258,7 +258,7 @@ class SharedConnection(ConnectionOwner):
 
 
 class SharedConnections:
-    """The shared connections of one pool; none where they are not allowed.
+    """The shared connections of one pool; none if they are not allowed.
 
     way_s: returns the shortest time in seconds that an answer from this server has taken.
     """
@@ -272,7 +272,7 @@ class SharedConnections:
         self.allow(is_allowed=is_allowed)
 
     def allow(self, *, is_allowed: bool) -> None:
-        """Have as many as the size of the pool is for from now on, or none."""
+        """Have as many as the pool's size provides for from now on, or none."""
         size = self._pool.size if is_allowed else 0
         self._count_max = size // _CONNECTIONS_FOR_ONE or int(size >= _SIZE_MIN)
         for shared in self._all[self._count_max :]:
@@ -300,7 +300,7 @@ class SharedConnections:
                 return shared
         if not settings.autocommit:
             return None
-        # Sessions of another account, or with other variables than before, may come. Unused ones make room.
+        # Sessions of another account, or with new variables, may come. Unused ones make room.
         if len(self._all) >= self._count_max:
             unused = next((shared for shared in self._all if shared.is_unused), None)
             if unused is None:
@@ -312,12 +312,12 @@ class SharedConnections:
 
     @property
     def others_are_busy(self) -> bool:
-        """True when another session uses a connection now; alone, sharing gains nothing."""
+        """True when another session uses a connection now; without others, sharing gains nothing."""
         held = busy = 0
         for shared in self._all:
             held += shared.is_held
             busy += shared.is_busy
-        # What is lent beyond the shared connections themselves is lent to sessions.
+        # Other lent connections are with sessions.
         return busy > 0 or self._pool.lent > held
 
     def release(self) -> None:

@@ -1,15 +1,15 @@
 """The backend connections of one shard that clients share.
 
 A session releases a connection after each statement, and acquires the same one again unless another
-session needed it meanwhile. With fewer clients than connections every session keeps its own, and what
+session needed it meanwhile. With fewer clients than connections every session keeps its own, and state that
 no tracker shows (FOUND_ROWS, ROW_COUNT, the warnings of the last statement) is simply there.
 When connections are short, the one that has been idle longest is handed over. When none is idle,
 sessions wait in a queue, and a release serves the first of them in the same turn of the loop.
 A place in the queue is two functions and no task: with 64 clients of 32 connections every
 statement waits in it.
 
-All accounts share the size of the pool. Waiters of different accounts take turns; an idle connection is closed for another
-account once no waiter of its own account wants it, or the other has waited for `PATIENCE_S`: to log in again for each statement
+All accounts share the size of the pool. Waiters of different accounts take turns. An idle connection is closed for another
+account once no waiter of its own account wants it, or the other has waited for `PATIENCE_S`: a login for each statement
 would cost more than the statement.
 
 `proxy.backends.pooling.pool_queue` decides; the methods here carry the decision out.
@@ -51,14 +51,14 @@ if TYPE_CHECKING:
 
 # A server that takes longer for COM_RESET_CONNECTION hangs, and would keep the place in the pool.
 RESET_TIMEOUT_S: Final = 5.0
-# For so long an account leaves another one the connections that it is working on.
+# How long an account leaves another one the connections that it is working on.
 PATIENCE_S: Final = 0.1
-# After so long the server is asked again for more connections of an account than it allowed.
+# When to ask the server again for more connections of an account than it allowed.
 LIMIT_RETRY_S: Final = 1.0
 
 
 class _AccountLimit(NamedTuple):
-    """A server's refusal of more connections of an account, which its waiters get in the place of PoolTimeout."""
+    """A server's refusal of more connections of an account, which its waiters get instead of PoolTimeout."""
 
     retry_s: float
     error: BackendError
@@ -75,9 +75,9 @@ class Pool:
     _shard: str
     _: KW_ONLY
     size: int  # how many connections there may be
-    timeout_s: float  # how long a statement that comes from now on waits for one
+    timeout_s: float  # how long a new statement waits for one
     open_backend: Callable[[Account, str | None, int], Awaitable[Backend]]
-    # Called whenever a connection goes away by itself, since the server may be down.
+    # Called whenever a connection is lost, because the server may be down.
     on_lost: Callable[[], None]
     # Called whenever a session has waited in vain.
     on_timeout: Callable[[PoolTimeout], None] = lambda _: None
@@ -86,7 +86,7 @@ class Pool:
     _lent: set[Backend] = field(default_factory=set)
     _opening: int = 0
     _waiting: PoolQueue = field(default_factory=PoolQueue)
-    # The accounts that the server takes no more connections of.
+    # The accounts for which the server takes no more connections.
     _limited: dict[Account, _AccountLimit] = field(default_factory=dict)
     _is_serving: bool = False
     _timer: asyncio.TimerHandle | None = None
@@ -95,7 +95,7 @@ class Pool:
 
     @property
     def connections(self) -> int:
-        """How many connections there are, the ones being opened included."""
+        """How many connections there are, including those being opened."""
         return len(self._idle) + len(self._lent) + self._opening
 
     @property
@@ -113,7 +113,7 @@ class Pool:
     def acquire_own(
         self, backend: Backend, owner: ConnectionOwner, database: str | None
     ) -> bool:
-        """Take *backend* back if it is idle and still as *owner* left it: the hot path."""
+        """Take *backend* back if it is idle and unchanged since *owner* left it: the hot path."""
         # Waiters come first, even if that takes this session's connection from it.
         if (
             backend not in self._idle
@@ -123,7 +123,7 @@ class Pool:
             or backend.database != database
         ):
             return False
-        # No write, no question: with fewer clients than connections every statement comes this
+        # No write, no query: with fewer clients than connections every statement comes this
         # way.
         del self._idle[backend]
         self._lent.add(backend)
@@ -135,7 +135,7 @@ class Pool:
             waiter.failed(self._refusal())
             return
         waiter.came_s = asyncio.get_running_loop().time()
-        # Who has waited before has a deadline, which comes before those of all others.
+        # A waiter with a deadline has waited before, and its deadline comes before those of all others.
         self._waiting.add(waiter, is_first=waiter.deadline_s > 0)
         waiter.deadline_s = waiter.deadline_s or waiter.came_s + self.timeout_s
         self._serve()
@@ -143,7 +143,7 @@ class Pool:
             self._set_timer()
 
     def dequeue(self, waiter: PoolWaiter) -> None:
-        """Take *waiter* out of the queue. A connection that it has been served with is released by its owner."""
+        """Remove *waiter* from the queue. Its owner releases a connection that it was already served."""
         self._waiting.remove(waiter)
 
     async def make_own(
@@ -173,7 +173,7 @@ class Pool:
     async def _line_up(
         self, owner: ConnectionOwner, database: str | None, deadline_s: float = 0.0
     ) -> Backend | None:
-        """Return what a waiter is served; *deadline_s* is that of `timeout_s` unless given. Raises PoolTimeout."""
+        """Return the connection that a waiter is served; *deadline_s* is that of `timeout_s` unless given. Raises PoolTimeout."""
         outcome: Awaited[Backend | None] = Awaited()
         future = outcome.future
 
@@ -216,9 +216,9 @@ class Pool:
             return
         try:
             async with asyncio.timeout(RESET_TIMEOUT_S):
-                # Refused within a transaction of XA. What is prepared there outlives the
-                # connection, but on MariaDB no reset: XA COMMIT says OK to it, the rows are
-                # gone, and who uses the connection next is refused InnoDB's tables (1031).
+                # Refused within an XA transaction. A prepared one outlives the
+                # connection, but on MariaDB no reset: XA COMMIT answers OK, the rows are
+                # gone, and the next user of the connection is refused InnoDB's tables (1031).
                 await backend.query(backend.ending(b"ROLLBACK"))
                 await backend.command(RESET_CONNECTION)
                 has_login_role = await backend.has_login_role()
@@ -254,22 +254,22 @@ class Pool:
     def release_statements(self) -> list[asyncio.Future[object]]:
         """Close the prepared statements of the idle connections.
 
-        Return futures that are done when the server has closed them; none where there are no statements.
+        Return futures that are done when the server has closed them; none if there are no statements.
         """
         return [each.caught_up() for each in self._idle if each.release_statements()]
 
     def outdate(self, since_s: float) -> None:
-        """Let no session that began after *since_s* have the connections that there are.
+        """Let no session that began after *since_s* use the present connections.
 
-        So new sessions begin with the server's new global variables and rights; sessions that there were keep the old ones. A reset is
-        not enough: the limit of `max_allowed_packet` and the rights on everything are those of the login, and only a login runs
+        So new sessions begin with the server's new global variables and rights; existing sessions keep the old ones. A reset is
+        not enough: the limit of `max_allowed_packet` and the global privileges are those of the login, and only a login runs
         `init_connect`.
         """
         for backend in (*self._idle, *self._lent):
             backend.outdated_s = min(backend.outdated_s, since_s)
 
     def leave(self) -> None:
-        """Close the connections, those that are lent when they come back: the server has restarted or lost its role."""
+        """Close the connections, lent ones when they come back: the server has restarted or lost its role."""
         for backend in self._lent:
             backend.is_left = True
         idle, self._idle = self._idle, {}
@@ -277,12 +277,12 @@ class Pool:
             backend.close()
 
     def fell_silent(self) -> None:
-        """Close the connections whose statements can run on another shard, which answers."""
+        """Close the connections whose statements can run on another shard that responds."""
         for backend in [each for each in self._lent if each.has_other and each.has_other()]:
             backend.abort()
 
     def resize(self, size: int) -> None:
-        """Have *size* connections at most; of those beyond it the lent ones are closed when they come back."""
+        """Have *size* connections at most; lent ones beyond it are closed when they come back."""
         self.size = size
         beyond = max(0, self.connections - size)
         for backend in list(self._idle)[:beyond]:
@@ -293,7 +293,7 @@ class Pool:
         self._serve()
 
     def refuse(self, refusal: Callable[[], ProxyError]) -> None:
-        """Lend no connection any more: sessions get a *refusal*. What is lent is closed when it comes back."""
+        """Stop lending: sessions get a *refusal*. Lent connections are closed when they come back."""
         self._refusal = refusal
         self.leave()
         self._stop_timer()
@@ -310,9 +310,9 @@ class Pool:
     # --- serving --------------------------------------------------------------------------
 
     def _serve(self) -> None:
-        """Serve the accounts in turn, with what there is."""
+        """Serve the accounts in turn, as far as possible."""
         if self._is_serving:
-            # A waiter that was just served has released at once; the loop below goes on with that.
+            # A waiter that was just served has released at once; the loop below handles that.
             return
         self._is_serving = True
         try:
@@ -328,7 +328,7 @@ class Pool:
                         choice.victim.close()
                     self._opening += 1
                     # Permission, not a connection: opening takes a login's round trips, and the
-                    # queue goes on.
+                    # queue continues.
                     waiter.served(None)
                 else:
                     del self._idle[choice]
@@ -338,12 +338,12 @@ class Pool:
             self._is_serving = False
 
     def _next(self) -> tuple[PoolWaiter, Backend | NewConnection] | None:
-        """Return the first waiter that can be served, and with what; None where all must wait."""
+        """Return the first waiter that can be served, and its connection; None if all must wait."""
         heads = self._waiting.heads()
         now_s = 0.0
         if self._limited or (len(heads) > 1 and self._idle):
             now_s = asyncio.get_running_loop().time()
-        # What no waiter of its own account took in the first round is for the others.
+        # Connections that no waiter of their own account took in the first round are for the others.
         for is_left_over in (False, True) if len(heads) > 1 else (True,):
             for waiter in heads:
                 account = waiter.owner.account
@@ -359,7 +359,7 @@ class Pool:
                 if choice is None:
                     continue
                 if limit is not None and isinstance(choice, NewConnection):
-                    # One login asks for all.
+                    # One login tries for all.
                     self._limited[account] = _AccountLimit(now_s + LIMIT_RETRY_S, limit.error)
                 return waiter, choice
         return None
@@ -375,7 +375,7 @@ class Pool:
     async def _open(self, owner: ConnectionOwner, database: str | None) -> Backend:
         """Open a connection for a waiter that was served None.
 
-        Where the server takes no more of an own account, wait for one of the account.
+        If the server takes no more of an own account, wait for one of the account.
         """
         loop, deadline_s = asyncio.get_running_loop(), 0.0
         backend: Backend | None = None
@@ -407,7 +407,7 @@ class Pool:
     async def _as_logged_in(
         self, backend: Backend, owner: ConnectionOwner, database: str | None
     ) -> Backend:
-        """Return *backend*, or a new connection for *owner* where that is not, or may not be, as a login leaves it."""
+        """Return *backend*, or a new connection for *owner* if that one is not, or may not be, in the state of a fresh login."""
         await take_diagnostics(backend, backend.owner).known()
         try:
             if backend.may_serve(owner) and await backend.has_login_role():
@@ -446,7 +446,7 @@ class Pool:
             # Raised for several waiters, an error would gather their tracebacks.
             waiter.failed(error if limit is None else limit.error.with_traceback(None))
         self._serve()
-        # An account whose time has come without a waiter asks when it has one.
+        # An account whose time has come without a waiter tries when it has one.
         self._limited = {
             a: limit for a, limit in self._limited.items() if limit.retry_s > now_s
         }
@@ -458,7 +458,7 @@ class Pool:
 
     def _lost(self, backend: Backend) -> None:
         self._idle.pop(backend, None)
-        # Its session learns it from its reader and gives it back; here it only stops counting,
+        # Its session learns of the loss from its reader and gives it back; here it only stops counting,
         # so that a server that restarted can be connected to again at once.
         self._lent.discard(backend)
         self._serve()

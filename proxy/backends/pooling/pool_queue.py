@@ -1,4 +1,4 @@
-"""Who waits for a connection of a pool, by account, so that no crowd keeps another one waiting; and which connection one gets."""
+"""Which waiter gets which connection of a pool: by account, so that no crowd keeps another one waiting."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PoolWaiter:
     The pool calls one of two functions, once, unless `Pool.dequeue` came before:
     served: with a connection that is lent now and may have to be made the *owner*'s own
         (`Pool.make_own`), or with None as permission to open one.
-    failed: with PoolTimeout, or BackendUnavailable where the proxy shuts down.
+    failed: with PoolTimeout, or BackendUnavailable if the proxy shuts down.
     """
 
     owner: ConnectionOwner
@@ -70,7 +70,7 @@ class PoolQueue:
         return [next(iter(waiters)) for waiters in self._accounts.values()]
 
     def took_turn(self, waiter: PoolWaiter) -> None:
-        """Take *waiter* out, and put its account behind the others."""
+        """Remove *waiter*, and put its account behind the others."""
         self.remove(waiter)
         if waiters := self._accounts.pop(waiter.owner.account, None):
             self._accounts[waiter.owner.account] = waiters
@@ -80,7 +80,7 @@ class PoolQueue:
         return min((waiter.deadline_s for waiter in self.heads()), default=None)
 
     def late(self, now_s: float) -> list[PoolWaiter]:
-        """Take out those whose deadline has come, and return them."""
+        """Remove and return those whose deadline has come."""
         late = []
         for waiters in list(self._accounts.values()):
             for waiter in list(waiters):
@@ -118,12 +118,12 @@ def choose(
     fitting = unowned = oldest = other_kind = foreign = None
     # The first match of each kind is the oldest.
     for backend in idle:
-        # Two of one user are mostly one object.
+        # Two accounts of one user are usually one object.
         is_own = backend.account is owner.account or backend.account == owner.account
         if not is_own:
             foreign = foreign or backend
         elif backend.variant != owner.variant or (
-            # Nothing but a new login leaves a database for no database.
+            # Only a new login leaves no database.
             database is None and backend.database is not None
         ):
             other_kind = other_kind or backend
