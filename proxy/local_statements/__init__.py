@@ -1,4 +1,4 @@
-"""Statements that the proxy answers itself, since no server behind it could.
+"""Statements that the proxy answers itself, because no server could.
 
-`proxy.sql.compile.answerers` says which; ``show_processlist``, ``show_keyspaces`` and ``vexplain`` make the longer ones.
+`proxy.sql.compile.answerers` lists them; ``show_processlist``, ``show_keyspaces`` and ``vexplain`` make the longer replies.
 """

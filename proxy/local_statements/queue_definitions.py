@@ -1,4 +1,4 @@
-"""What CREATE, ALTER and DROP QUEUE mean as statements on an ordinary message table. Pure."""
+"""CREATE, ALTER and DROP QUEUE as statements on an ordinary message table. Pure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import TableRef
 
 
-# What CREATE QUEUE writes into the comment where WITH does not say otherwise; seconds and counts of
+# The settings of CREATE QUEUE unless WITH overrides them; seconds and counts as in
 # the example in Vitess's manual, with larger batches.
 DEFAULTS: Final = {
     "vt_ack_wait": "30",
@@ -46,11 +46,11 @@ DEFAULTS: Final = {
     "vt_cache_size": "10000",
     "vt_poller_interval": "1",
 }
-# RESUME takes the key away, as if there had been none.
+# RESUME removes the key altogether.
 _SWITCHES: Final = {"PAUSE": ("vt_paused", "on"), "RESUME": ("vt_paused", None)}
-# Of the queue that `dead_letter = on` makes.
+# The suffix of the queue that `dead_letter = on` makes.
 DEAD_SUFFIX: Final = "_dead"
-# Servers take no longer comment of a table (ER_TOO_LONG_TABLE_COMMENT).
+# The longest comment of a table that servers accept (ER_TOO_LONG_TABLE_COMMENT).
 _COMMENT_LENGTH_MAX: Final = 2048
 _ID: Final = b"`id` BIGINT NOT NULL"
 _COLUMNS: Final = (
@@ -59,12 +59,12 @@ _COLUMNS: Final = (
     b"`time_next` BIGINT DEFAULT 0",
     b"`time_acked` BIGINT DEFAULT NULL",
 )
-# Invisible, so that it is neither streamed nor asked for by an INSERT without a column list.
+# Invisible, so that it is neither streamed nor expected by an INSERT without a column list.
 _STATE: Final = (
     b"`state` VARCHAR(11) GENERATED ALWAYS AS (CASE WHEN `time_acked` IS NOT NULL THEN 'acked'"
     b" WHEN `epoch` > 0 THEN 'fired' ELSE 'to_be_fired' END) VIRTUAL INVISIBLE"
 )
-# Where a worker writes why it failed. Invisible as well: programs that name no columns go on as they are.
+# A worker's reason for a failure. Also invisible, so that programs that name no columns work unchanged.
 LAST_ERROR: Final = "last_error"
 _LAST_ERROR: Final = b"`last_error` VARCHAR(1000) INVISIBLE DEFAULT NULL"
 _KEYS_OF_TABLE: Final = (
@@ -84,23 +84,23 @@ _SYNONYMS: Final = {
     "fixed": "decimal",
     "character": "char",
 }
-# Vitess places numbers by `hash`, which takes nothing else.
+# For numbers Vitess uses `hash`, which accepts nothing else.
 _NUMBERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
-# A column stands on a line of its own, as a server or `create_table` writes it.
+# A column is on its own line, as a server or `create_table` writes it.
 _TYPED: Final = re.compile(r"^\s*(?:`([^`]+)`|(\w+))\s+(\w+)", re.MULTILINE)
 _COMMENT: Final = re.compile(r"\bCOMMENT='((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 
 
-# What SHOW CREATE TABLE says of partitions, behind the options of the table.
+# The partitions in SHOW CREATE TABLE, after the options of the table.
 _PARTITION_BY: Final = re.compile(r"^ ?(?:/\*!50100 )?PARTITION BY (\w+)[^(]*\(([^)]*)\)", re.M)
 _PARTITION: Final = re.compile(r"^[ (]PARTITION `?(\w+)`? VALUES LESS THAN \(?(\w+)", re.M)
 
 
 def create_table(queue: QueueStatement, comment: str, now_ns: int) -> bytes:
-    """Return the CREATE TABLE IF NOT EXISTS for a CREATE QUEUE whose comment `new_comment` made, with partitions from *now_ns* on.
+    """Return the CREATE TABLE IF NOT EXISTS for a CREATE QUEUE with the comment from `new_comment`, and with partitions from *now_ns* on.
 
-    Raises BadQueue if a column is one that every queue has, or twice there, or another primary key is; if it cannot have its partitions;
-    or if groups are of none of its columns.
+    Raises BadQueue if a column is one of the queue's own, is repeated, or is another primary key; if the queue cannot have its partitions;
+    or if groups are not columns of it.
     """
     names = [part.column.lower() for part in queue.parts if part.column is not None]
     for name in names:
@@ -131,9 +131,9 @@ def made_queue(
     comment: str,
     keys: Sequence[bytes] = (),
 ) -> bytes:
-    """Return the CREATE TABLE IF NOT EXISTS of a queue: *ident*, its own columns, what is *written*, and its indexes with *keys*.
+    """Return the CREATE TABLE IF NOT EXISTS of a queue: *ident*, its own columns, the *written* definitions, and its indexes with *keys*.
 
-    ident: the definition of the id; empty if it is among what is written.
+    ident: the definition of the id; empty if it is among the written ones.
     """
     own_id = (ident,) if ident else ()
     parts = (*own_id, *_COLUMNS, *written, _STATE, *_KEYS_OF_TABLE, *keys)
@@ -159,7 +159,7 @@ def _check_partitioned(queue: QueueStatement) -> None:
 
 
 def check_partitions(unit: str | None, comment: str) -> None:
-    """Raise BadQueue where a queue that is partitioned by *unit* would have too many partitions."""
+    """Raise BadQueue if a queue that is partitioned by *unit* would have too many partitions."""
     if unit not in SPANS:
         return
     count = SPANS[unit].count(parse_comment(comment).purge_after_ns)
@@ -173,7 +173,7 @@ def check_partitions(unit: str | None, comment: str) -> None:
 def partition_unit(definition: str) -> str | None:
     """Return HOUR or DAY for a table that is partitioned like a queue, None for one without partitions.
 
-    For another way of partitioning it is the server's word, such as HASH.
+    For other partitioning, return the server's word, such as HASH.
     """
     options = definition[definition.rfind("\n)") :]
     by = _PARTITION_BY.search(options)
@@ -188,7 +188,7 @@ def partition_unit(definition: str) -> str | None:
 
 
 def alter_table(table: TableRef, comment: str) -> bytes:
-    """Return the ALTER TABLE that gives a table a comment that was `checked`."""
+    """Return the ALTER TABLE that sets a comment that was `checked`."""
     return b"ALTER TABLE %s COMMENT=%s" % (named(table), _quoted(comment))
 
 
@@ -203,9 +203,9 @@ def show_create_table(table: TableRef) -> bytes:
 
 
 def new_comment(queue: QueueStatement, shard_by: tuple[str, str] | None = None) -> str:
-    """Return the comment for a CREATE QUEUE. Raises BadQueue for a setting that cannot be.
+    """Return the comment for a CREATE QUEUE. Raises BadQueue for an impossible setting.
 
-    shard_by: the vindex and the column that the comment is to say, where the vschema does not.
+    shard_by: the vindex and the column for the comment, if the vschema does not name the table.
     """
     has_own_id = any(part.column and part.column.lower() == "id" for part in queue.parts)
     auto_id = () if has_own_id else (("vt_auto_id", "on"),)
@@ -214,14 +214,14 @@ def new_comment(queue: QueueStatement, shard_by: tuple[str, str] | None = None) 
 
 
 def changed_comment(queue: QueueStatement, comment: str) -> str:
-    """Return *comment* with the settings of an ALTER QUEUE. Raises BadQueue for one that cannot be."""
+    """Return *comment* with the settings of an ALTER QUEUE. Raises BadQueue for an impossible one."""
     return _with_settings(comment, _settings(queue))
 
 
 def sharding(queue: QueueStatement, collation: str) -> tuple[str, str]:
-    """Return the vindex and the column that place the rows of a CREATE QUEUE: those of its id without others.
+    """Return the vindex and the column that shard a CREATE QUEUE's rows: by default those of its id.
 
-    collation: that of the database. Raises BadQueue if SHARD BY names no column of the queue, or one whose values cannot be placed.
+    collation: the database's. Raises BadQueue if SHARD BY names no column of the queue, or one whose values cannot be mapped to shards.
     """
     vindex, column = queue.shard_by or (None, "id")
     definition = _ID if column.lower() == "id" else None
@@ -235,14 +235,14 @@ def sharding(queue: QueueStatement, collation: str) -> tuple[str, str]:
         raise BadQueue(f"column '{column}' places the rows over shards: {fault}")
     if vindex is None and kind.text in _NUMBERS:
         vindex = "hash"
-    # Of texts that the collation finds equal there is one row, so they have one place.
+    # Texts that are equal in the collation must be on the same shard.
     return vindex or ("unicode_loose_xxhash" if folds_case(kind) else "xxhash"), column
 
 
 def declared_type(definition: str, collation: str) -> ColumnType:
-    """Return the type of a column as its *definition* in CREATE QUEUE gives it, without attributes of numbers.
+    """Return the type of a column from its *definition* in CREATE QUEUE, without attributes of numbers.
 
-    collation: that of the database.
+    collation: the database's.
     """
     found = _DECLARED.match(definition)
     if found is None:
@@ -262,7 +262,7 @@ def declared_type(definition: str, collation: str) -> ColumnType:
 
 def comment_in(definition: str) -> str:
     """Return the comment of a table from SHOW CREATE TABLE's *definition*; empty for none."""
-    # Columns stand before the line with the table's own options.
+    # The line with the table's own options comes after the columns.
     options = definition[definition.rfind("\n)") :]
     found = _COMMENT.search(options)
     if found is None:
@@ -271,7 +271,7 @@ def comment_in(definition: str) -> str:
 
 
 def key_indexes(comment: str) -> tuple[bytes, ...]:
-    """Return the indexes that the keys of the settings in *comment* need, as CREATE TABLE writes them.
+    """Return the indexes for the keys of the settings in *comment*, as in CREATE TABLE.
 
     A comment that cannot be used needs none.
     """
@@ -283,7 +283,7 @@ def key_indexes(comment: str) -> tuple[bytes, ...]:
 
 
 def column_types(definition: str) -> dict[str, str]:
-    """Return the types of the columns in CREATE TABLE's *definition*, by their names, all in lower case."""
+    """Return the types of the columns in CREATE TABLE's *definition*, by name, all in lower case."""
     return {
         (quoted or name).lower(): kind.lower()
         for quoted, name, kind in _TYPED.findall(definition)
@@ -291,7 +291,7 @@ def column_types(definition: str) -> dict[str, str]:
 
 
 def is_queue(definition: str) -> bool:
-    """Return whether SHOW CREATE TABLE's *definition* is of a message table."""
+    """Return whether SHOW CREATE TABLE's *definition* is that of a message table."""
     return is_message_table(comment_in(definition))
 
 
@@ -322,7 +322,7 @@ def _with_settings(comment: str, settings: Iterable[tuple[str, str | None]]) -> 
     pieces = [piece.strip() for piece in comment.split(",")]
     for key, value in settings:
         at = [place for place, piece in enumerate(pieces) if _key(piece) == key]
-        # The last of two wins, so what stays is one.
+        # Remove all but the first, because the last of several would be in force.
         for place in reversed(at[1:] if value is not None else at):
             del pieces[place]
         if value is not None and at:
@@ -338,7 +338,7 @@ def _with_settings(comment: str, settings: Iterable[tuple[str, str | None]]) -> 
 
 
 def checked(comment: str) -> str:
-    """Return *comment*. Raises BadQueue for one that cannot be written."""
+    """Return *comment*. Raises BadQueue if it cannot be written."""
     if "\\" in comment:
         raise BadQueue("a comment with a backslash in it is changed by ALTER TABLE … COMMENT")
     if len(comment) > _COMMENT_LENGTH_MAX:
@@ -357,7 +357,7 @@ def _shown(text: str) -> str:
 
 
 def named(table: TableRef) -> bytes:
-    """Return a table's name as SQL writes it, with its schema if it has one."""
+    """Return a table's name as in SQL, with its schema if it has one."""
     names = [name for name in (table.schema, table.name) if name is not None]
     return ".".join(map(quote_identifier, names)).encode("utf-8", "surrogateescape")
 
@@ -366,7 +366,7 @@ def _quoted(comment: str) -> bytes:
     return b"'" + comment.replace("'", "''").encode("utf-8", "surrogateescape") + b"'"
 
 
-# Clients spell types in every way there is.
+# Clients spell types in many ways.
 _NUMBER: Final = re.compile(
     r"\S+\s+`?(?:(?:TINY|SMALL|MEDIUM|BIG)?INT|DEC|NUMERIC|FIXED|FLOAT|DOUBLE|REAL|BOOL|YEAR)",
     re.IGNORECASE,
@@ -375,9 +375,9 @@ _INDEX: Final = b"`group_idx`"
 
 
 def group_index(queue: QueueStatement, comment: str) -> tuple[bytes, ...]:
-    """Return the index that a CREATE QUEUE with *comment* makes for its groups; nothing without groups, or where it has one.
+    """Return the index that a CREATE QUEUE with *comment* makes for its groups; empty without groups, or if it already has one.
 
-    Raises BadQueue if a setting names what is no column of the queue.
+    Raises BadQueue if a setting does not name a column of the queue.
     """
     if not settings_of(comment).get("vt_group"):
         return ()
@@ -389,7 +389,7 @@ def group_index(queue: QueueStatement, comment: str) -> tuple[bytes, ...]:
     }
     for fault in column_faults(groups, columns):
         raise BadQueue(fault)
-    # SHOW CREATE QUEUE shows it, as an index like any other.
+    # SHOW CREATE QUEUE prints it as an index like any other.
     if groups is None or any(_INDEX in part.text for part in queue.parts):
         return ()
     name = quote_identifier(groups[0]).encode("utf-8", "surrogateescape")
@@ -400,7 +400,7 @@ def _is_number(text: str) -> bool:
     return _NUMBER.match(text) is not None
 
 
-# --- the queue that `dead_letter = on` makes: NAME_dead, with the queue's columns and how each message failed ---
+# --- the queue made by `dead_letter = on`: NAME_dead, with the queue's columns and the reason of each failure ---
 
 _OF_DEATH: Final = {
     "dead_time": b"`dead_time` BIGINT DEFAULT NULL",
@@ -414,7 +414,7 @@ _ASK_COLUMNS: Final = (
 
 
 def ask_columns(database: str, table: str) -> str:
-    """Return the query for the columns of a queue, as `create_dead_letters` takes them."""
+    """Return the query for the columns of a queue, whose rows `create_dead_letters` takes."""
     return (_ASK_COLUMNS % (text_literal(database), text_literal(table))).decode()
 
 
@@ -426,9 +426,9 @@ def create_dead_letters(
 ) -> bytes:
     """Return the CREATE TABLE IF NOT EXISTS of *table*, which takes the dead letters of *queue*.
 
-    A column has the type of the queue's, and neither its constraints nor its default: whatever died has its place.
+    A column has the queue's type, but not its constraints or default, so that every dead letter fits.
 
-    placed_by: vindex and column that place both queues; None in an unsharded keyspace.
+    placed_by: vindex and column that shard both queues; None in an unsharded keyspace.
     """
     ident = b""
     parts: list[bytes] = []
@@ -453,5 +453,5 @@ def create_dead_letters(
 
 
 def is_made_for(comment: str, queue: str) -> bool:
-    """Return whether the settings of *queue* name the queue that was made for its dead letters."""
+    """Return whether *comment*, of *queue*, names the queue that `dead_letter = on` made."""
     return settings_of(comment).get("vt_dead_letter") == queue + DEAD_SUFFIX

@@ -1,6 +1,6 @@
-"""What clients are shown of keyspaces: `SHOW DATABASES`, Vitess's `SHOW VITESS_…` and `SHOW VSCHEMA …`. Pure.
+"""Replies about keyspaces: `SHOW DATABASES`, Vitess's `SHOW VITESS_…` and `SHOW VSCHEMA …`. Pure.
 
-Columns and order are Vitess's. As in Vitess LIKE chooses, tablets by their host's name, and WHERE does not.
+Columns and order are Vitess's. As in Vitess, LIKE filters (tablets by host name), and WHERE does not.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 _VERBS: Final = frozenset({("DATABASES",), ("SCHEMAS",)})
 _CHOOSES: Final = frozenset({(), ("LIKE",), ("WHERE",)})
-# Whatever the client's own collation is, servers compare names of schemas without case here.
+# Names of schemas are compared without case, as by servers, whatever the client's own collation.
 _NAME: Final = b"SELECT CONVERT(%s USING utf8mb4) COLLATE utf8mb4_general_ci"
 
 
 def is_show_databases(shape: Shape) -> bool:
-    """True for SHOW DATABASES or SCHEMAS, alone, with LIKE or with WHERE."""
+    """Return whether *shape* is SHOW DATABASES or SCHEMAS, alone, with LIKE or with WHERE."""
     words = shape.words
     return shape.kind is Kind.SHOW and words[:1] in _VERBS and words[1:2] in _CHOOSES
 
 
 def show_databases(statement: Statement, keyspaces: Iterable[Keyspace]) -> Table:
-    """Return the one column and its rows, all of them where a WHERE is to choose."""
+    """Return the one column and its rows; with WHERE, all of them."""
     title, names = "Database", _names(keyspaces)
     if statement.shape.words[1:2] == ("LIKE",):
         pattern = like(statement)
@@ -44,14 +44,14 @@ def show_databases(statement: Statement, keyspaces: Iterable[Keyspace]) -> Table
 
 
 def chooses_databases(shape: Shape) -> bool:
-    """True for SHOW DATABASES WHERE."""
+    """Return whether *shape* is SHOW DATABASES WHERE."""
     return is_show_databases(shape) and shape.words[1:2] == ("WHERE",)
 
 
 def chosen_databases(statement: Statement, keyspaces: Iterable[Keyspace]) -> bytes:
-    """Return a query by which a server answers a statement that `chooses_databases`.
+    """Return a query with which a server answers a statement that `chooses_databases`.
 
-    What stands behind WHERE may be any expression, and a server knows how to read it.
+    The WHERE may be any expression, so a server evaluates it.
     """
     tokens = statement_tokens(statement.shape.template)
     where = next(token for token in tokens if token.key == "WHERE")
@@ -66,19 +66,19 @@ def _names(keyspaces: Iterable[Keyspace]) -> list[str]:
 
 
 def like(statement: Statement) -> re.Pattern[str]:
-    """Return what the one literal of a LIKE matches."""
+    """Return the pattern of the statement's LIKE."""
     return like_pattern(pattern_text(statement))
 
 
 def like_pattern(text: str) -> re.Pattern[str]:
-    """Return what *text* matches as LIKE reads it: % any characters, _ one, \\ takes that from the next."""
+    """Return *text*, a pattern of LIKE, as a regex: % is any characters, _ is one, \\ makes the next one literal."""
     parts = re.findall(r"\\.|.", text, re.DOTALL)
     regex = {"%": ".*", "_": "."}
     return re.compile("".join(regex.get(p, re.escape(p[-1:])) for p in parts), re.DOTALL)
 
 
 def pattern_text(statement: Statement) -> str:
-    """Return that literal's own text, which servers repeat in the name of the column."""
+    """Return the text of that literal, which servers repeat in the name of the column."""
     return (statement.text(Slot(0)) if statement.literals else "") or ""
 
 
@@ -91,14 +91,14 @@ _TABLET_COLUMNS: Final = (
 
 
 class Tablet(NamedTuple):
-    """A server of a shard: what Vitess has a tablet in front of."""
+    """A server of a shard, shown as one of Vitess's tablets."""
 
     keyspace: str
     shard: str
     is_primary: bool
-    server: str  # where it listens, `host:port` or the path of its socket
+    server: str  # its address, `host:port` or the path of its socket
     host: str
-    is_serving: bool  # statements are sent to it
+    is_serving: bool  # whether statements are sent to it
 
 
 def is_show_vitess(shape: Shape) -> bool:
@@ -113,7 +113,7 @@ def show_vitess(
 
     *keyspaces* and *tablets* are those in the user's sight.
 
-    There are no cells here, so `Cell` is empty; so is `PrimaryTermStartTime`, as no server shows when it became the primary.
+    There are no cells here, so `Cell` is empty; so is `PrimaryTermStartTime`, because no server shows when it became the primary.
     """
     words = statement.shape.words
     chosen = like(statement) if words[1:2] == ("LIKE",) else None
@@ -149,7 +149,7 @@ _VINDEXES_ON: Final = ("VSCHEMA", "VINDEXES", "ON")
 
 
 def is_show_vschema(shape: Shape) -> bool:
-    """True for the forms that `show_vschema` answers."""
+    """Return whether `show_vschema` answers *shape*."""
     if shape.verb != "SHOW":
         return False
     is_on_table = shape.words[:3] == _VINDEXES_ON and bool(shape.tables)
@@ -159,9 +159,9 @@ def is_show_vschema(shape: Shape) -> bool:
 def show_vschema(
     shape: Shape, keyspaces: Iterable[Keyspace], selected: Keyspace | None
 ) -> Table:
-    """Return columns and rows for a shape that `is_show_vschema`; *keyspaces* are in the user's sight, *selected* is the session's own.
+    """Return columns and rows for a shape that `is_show_vschema`; *keyspaces* are visible to the user, *selected* is the session's.
 
-    Raises NoDatabaseSelected of TABLES and VINDEXES ON, where no keyspace is meant; UnknownDatabase or NoSuchVschemaTable of VINDEXES ON.
+    TABLES and VINDEXES ON without a keyspace raise NoDatabaseSelected; VINDEXES ON also raises UnknownDatabase or NoSuchVschemaTable.
     """
     ordered = sorted(keyspaces, key=lambda keyspace: keyspace.name)
     if shape.words == _TABLES:

@@ -1,8 +1,8 @@
 """SHOW PROCESSLIST: the clients of the proxy under the ids that KILL takes. Pure.
 
-A user sees its own connections, as a user without the privilege PROCESS does on a server, and one of
-role admin sees all; those are the ones it may end with KILL. SHOW STATUS has the TLS and compression of the client's connection in
-place of those of the backend's.
+A user sees their own connections, as a user without the privilege PROCESS does on a server; one of
+role admin sees all. These are the connections that they may KILL. SHOW STATUS has the TLS and compression of the client's
+connection instead of the backend's.
 """
 
 from __future__ import annotations
@@ -43,26 +43,26 @@ class Process:
     user: str
     host: str
     target: str | None  # the current target of the session
-    command: str  # the command under way, as servers name it: Query, Execute, Sleep, …
+    command: str  # the current command, as servers name it: Query, Execute, Sleep, …
     time_s: int  # the seconds since the command began
     state: str
-    info: bytes | None  # the text of the statement under way, None without one
+    info: bytes | None  # the text of the current statement, None without one
 
 
 def is_processlist(shape: Shape) -> bool:
-    """True for SHOW [FULL] PROCESSLIST."""
+    """Return whether *shape* is SHOW [FULL] PROCESSLIST."""
     return shape.words in _FORMS and shape.verb == "SHOW"
 
 
 def columns(*, on_mariadb: bool) -> tuple[ColumnDefinition, ...]:
-    """Return the columns as such a server has them."""
+    """Return the columns as on MariaDB or MySQL."""
     return (*_COLUMNS, _PROGRESS) if on_mariadb else _COLUMNS
 
 
 def rows(
     shape: Shape, processes: Iterable[Process], *, on_mariadb: bool
 ) -> list[tuple[bytes | None, ...]]:
-    """Return the rows below `columns`, in order of the ids; without FULL the text is cut."""
+    """Return the rows below `columns`, ordered by id; without FULL the text is cut."""
     progress = (b"0.000",) if on_mariadb else ()
     limit = None if "FULL" in shape.words else _INFO_CHARACTERS
     return [
@@ -82,7 +82,7 @@ def rows(
 
 
 def _cut(text: bytes, limit: int | None) -> bytes:
-    """Return the first *limit* characters, and nothing that is not text."""
+    """Return the first *limit* characters, without bytes that are not text."""
     return text.decode("utf-8", "replace")[:limit].encode()
 
 
@@ -90,7 +90,7 @@ _SCOPES: Final = frozenset({("SESSION",), ("LOCAL",)})
 
 
 def is_session_status(shape: Shape) -> bool:
-    """True for SHOW [SESSION] STATUS."""
+    """Return whether *shape* is SHOW [SESSION] STATUS."""
     if shape.kind is not Kind.SHOW:
         return False
     words = shape.words
@@ -100,7 +100,7 @@ def is_session_status(shape: Shape) -> bool:
 
 
 def own_status(tls: tuple[str, str], capabilities: int) -> dict[bytes, bytes]:
-    """Return the variables that are about a client's connection, by lower-case name.
+    """Return the variables about a client's connection, by lower-case name.
 
     tls: the cipher and the version of TLS, both empty without TLS. capabilities: the client's flags.
     """
@@ -121,7 +121,7 @@ def own_status(tls: tuple[str, str], capabilities: int) -> dict[bytes, bytes]:
 
 
 def with_own_status(rows: Iterable[bytes], own: Mapping[bytes, bytes]) -> list[bytes]:
-    """Return *rows*, a name and a value each, with what the client's connection has."""
+    """Return *rows*, a name and a value each, with the values in *own* in place of the server's."""
     told = []
     for row in rows:
         name, value = parse_text_row(row, 2)

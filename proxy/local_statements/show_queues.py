@@ -1,4 +1,4 @@
-"""SHOW QUEUES and SHOW CREATE QUEUE. Pure: definitions go in, a statement that makes them again comes out."""
+"""SHOW QUEUES and SHOW CREATE QUEUE. Pure: turns table definitions back into CREATE QUEUE statements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
 
 
-# A server's own words for what CREATE QUEUE makes: without widths of integers, without quotes around
+# How a server rewrites the SQL of CREATE QUEUE: without widths of integers, without quotes around
 # numbers, without character sets.
 _NOISE: Final = re.compile(
     r"(?<=int)\(\d+\)| CHARACTER SET \w+| COLLATE \w+| USING BTREE| /\*!80023 INVISIBLE \*/| INVISIBLE"
@@ -40,7 +40,7 @@ _OWN_LINES: Final = frozenset(
         _POLLER,
     }
 )
-# As Vitess has it.
+# As in Vitess.
 _POLLER_DESCENDING: Final = _POLLER.replace("`)", "` DESC)")
 _OWN_ID: Final = "`id` bigint NOT NULL"
 _OWN_LAST_ERROR: Final = "`last_error` varchar(1000) DEFAULT NULL"
@@ -48,18 +48,18 @@ _STATE: Final = "`state` "
 
 
 def is_show_queues(shape: Shape) -> bool:
-    """True for SHOW QUEUES and SHOW CREATE QUEUE."""
+    """Return whether *shape* is SHOW QUEUES or SHOW CREATE QUEUE."""
     is_queues = shape.kind is Kind.SHOW and shape.words[:1] == ("QUEUES",)
     return is_queues or is_show_create_queue(shape)
 
 
 def is_show_create_queue(shape: Shape) -> bool:
-    """True for SHOW CREATE QUEUE."""
+    """Return whether *shape* is SHOW CREATE QUEUE."""
     return shape.kind is Kind.SHOW and shape.words[:2] == ("CREATE", "QUEUE")
 
 
 def show_queues(statement: Statement, tables: Iterable[str]) -> list[str]:
-    """Return those of *tables* that SHOW QUEUES [FROM ks] [LIKE '…'] names, in order. Raises SqlError for another form."""
+    """Return the *tables* that SHOW QUEUES [FROM ks] [LIKE '…'] selects, in order. Raises SqlError for another form."""
     template = statement.shape.template
     cursor = Cursor(statement_tokens(template), template, 2)
     if cursor.accept_any({"FROM", "IN"}):
@@ -75,7 +75,7 @@ def show_queues(statement: Statement, tables: Iterable[str]) -> list[str]:
 
 
 def create_queue(name: str, definition: str) -> str:
-    """Return the CREATE QUEUE that makes a message table of SHOW CREATE TABLE's *definition* again. Raises BadQueue if none does."""
+    """Return the CREATE QUEUE for a message table with *definition*, from SHOW CREATE TABLE. Raises BadQueue if there is none."""
     lines = definition.split("\n")
     end = next(at for at, line in enumerate(lines) if line.startswith(")"))
     parts = [line.strip().removesuffix(",") for line in lines[1:end]]
@@ -95,7 +95,7 @@ def create_queue(name: str, definition: str) -> str:
     dropped = {own[line] for line in _OWN_LINES} | set(states)
     if "INVISIBLE" in own.get(_OWN_LAST_ERROR, ""):
         dropped.add(own[_OWN_LAST_ERROR])
-    # The id that CREATE QUEUE makes is the first column; one that a client wrote stands behind the queue's own.
+    # An id made by CREATE QUEUE is the first column; one that a client wrote comes after the queue's own columns.
     makes_id = _NOISE.sub("", parts[0]) == _OWN_ID
     if makes_id:
         dropped.add(parts[0])
@@ -106,7 +106,7 @@ def create_queue(name: str, definition: str) -> str:
     settings = settings_of(comment_in(definition))
     shard_by = settings.pop("vt_shard_by", None)
     if makes_id:
-        settings.setdefault("vt_auto_id", "off")  # or CREATE QUEUE would turn it on
+        settings.setdefault("vt_auto_id", "off")  # otherwise CREATE QUEUE would turn it on
     text = f"CREATE QUEUE {quote_identifier(name)} (\n{body}\n)"
     if shard_by:
         text += f" SHARD BY {shard_by}"

@@ -1,10 +1,10 @@
-"""VEXPLAIN PLAN: where a statement would run, as Vitess describes its plans; and which forms of VEXPLAIN there are. Pure.
+"""VEXPLAIN PLAN: where a statement would run, in the format of Vitess's plans; and the accepted forms of VEXPLAIN. Pure.
 
 One column `JSON` with one value, indented by tabs, in the names and the order of Vitess's
 `PrimitiveDescription` (https://vitess.io/docs/user-guides/sql/vexplain/): OperatorType,
 Variant, Keyspace, TargetDestination, TargetTabletType, then the rest by name, Inputs last. Two
-things are this proxy's own, since it explains the statement with its values: `Shards` says which
-shards these name, and `Queries` what each is sent where that differs.
+keys are this proxy's own, because it explains the statement with its values: `Shards` lists the
+shards for these values, and `Queries` the text for each shard if the texts differ.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _ORDER: Final = ("OperatorType", "Variant", "Keyspace", "TargetDestination", "Ta
 
 
 def is_vexplain(shape: Shape) -> bool:
-    """True for VEXPLAIN and for EXPLAIN FORMAT=VTEXPLAIN."""
+    """Return whether *shape* is VEXPLAIN or EXPLAIN FORMAT=VTEXPLAIN."""
     return shape.kind is Kind.EXPLAIN and (
         shape.verb == "VEXPLAIN" or shape.words[:2] == _FORMAT
     )
 
 
 def check_form(shape: Shape) -> None:
-    """Raise SqlError for another form, Vitess's own among them, such as VEXPLAIN TRACE."""
+    """Raise SqlError for any other form, including Vitess's own such as VEXPLAIN TRACE."""
     words = shape.words
     skipped = 2 if words[:2] == _FORMAT else words[:1] == ("PLAN",)
     if not _EXPLAINED.intersection(words[skipped : skipped + 1]):
@@ -59,7 +59,7 @@ def check_form(shape: Shape) -> None:
 
 def explain_stream(keyspace: Keyspace, shards: Sequence[Shard], table: str) -> bytes:
     """Return the plan of a STREAM from *table* over *shards*."""
-    # A target names whole shards next to each other, or the only one.
+    # A target is one shard, or several that are adjacent.
     first, last = shards[0].key_range, shards[-1].key_range
     start = first.start.hex() if first else ""
     end = last.end.hex() if last else ""
@@ -80,7 +80,7 @@ def explain_filled(
 ) -> bytes:
     """Return the plan of an INSERT that takes *count* values of *sequence* before it is routed.
 
-    sequence: empty for the ids of messages.
+    sequence: empty for message ids.
     """
     return _json(
         {
@@ -102,10 +102,10 @@ def explain_plan(
 ) -> bytes:
     """Return the plan of *statement*, as it would be sent, by its *route*.
 
-    *reach* are the shards of the target that it runs in.
+    *reach* are the shards of its target.
     """
     if len(reach) < len(keyspace.shards) and len(reach) == 1:
-        # Nothing is planned in a target of one shard: what is said goes there.
+        # A target of one shard needs no plan: every statement goes there.
         plan = _source(statement, keyspace, route)
         plan |= {"OperatorType": "Send", "TargetDestination": f"Shard({reach[0].name})"}
         return _json(plan)
@@ -134,7 +134,7 @@ def _planned(statement: Statement, keyspace: Keyspace, route: Route) -> dict[str
 
 
 def _source(statement: Statement, keyspace: Keyspace, route: Route) -> dict[str, Any]:
-    """Return what a plan says of the statement and of its shards."""
+    """Return the part of a plan about the statement and its shards."""
     plan: dict[str, Any] = {
         "Keyspace": _keyspace(keyspace),
         "Shards": _names(route.shards),
@@ -147,7 +147,7 @@ def _source(statement: Statement, keyspace: Keyspace, route: Route) -> dict[str,
 
 
 def _access(statement: Statement, keyspace: Keyspace, count: int) -> dict[str, Any]:
-    """Return how the *count* shards of a statement over rows were found."""
+    """Return how the *count* shards of a statement over rows were chosen."""
     shape, vschema = statement.shape, keyspace.vschema
     assert vschema is not None
     own = [
@@ -179,7 +179,7 @@ def _access(statement: Statement, keyspace: Keyspace, count: int) -> dict[str, A
 
 
 def _merged(route: Merge, source: dict[str, Any]) -> dict[str, Any]:
-    """Return the plan of a SELECT whose rows are put together here."""
+    """Return the plan of a SELECT whose rows the proxy merges."""
     select = route.select
     if route.in_groups:
         variant = "Aggregate"

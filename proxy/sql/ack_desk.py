@@ -1,8 +1,8 @@
-"""Which way an ack goes.
+"""Choose the way an ack goes.
 
-The first way that fits is taken:
+An ack takes the first way that fits:
 
-| way        | for which acks                                            | the client is answered  | written by                             |
+| way        | acks                                                      | the client is answered  | written by                             |
 |------------|-----------------------------------------------------------|-------------------------|----------------------------------------|
 | EARLY      | `vt_ack = early`; dispatched here; all messages in flight | at once                 | `acks.early_acks`, within 10 ms        |
 | ELSEWHERE  | `vt_ack = early`; another member dispatches               | once it has taken it    | that member, as EARLY                  |
@@ -11,13 +11,13 @@ The first way that fits is taken:
 | ALONE      | all others                                                | by the server           | the statement itself                   |
 
 `fast_path` offers acks on the hot path to `AckDesk.offer`, which takes them EARLY or TOGETHER. `routed_statements` offers those on
-the long way to `AckDesk.offer_elsewhere`. So an ack that goes the long way, because its text has more than 32 KB, say, goes
+the long way to `AckDesk.offer_elsewhere`. So an ack on the long way, for example one of more than 32 KB of text, goes
 ELSEWHERE or ALONE.
 
-All but ALONE are for an ack that does nothing else, names its messages, and that another connection may write
-(`SessionRights.ack_for_others`): it is committed at once, and the session's account may acknowledge. TOGETHER is
-for sessions without variables of their own. Where it finds a row that is acked, gone or locked, the ack goes ALONE, so each client has the answer that it would have had alone. Where `vt_ack = early`, ALONE waits until acks that were
-answered are written (`registry.here.awaits_acks`).
+All ways but ALONE need an ack that does nothing else, names its messages, and may be written by another connection
+(`SessionRights.ack_for_others`): it is committed at once, and the session's account may acknowledge. TOGETHER also needs a
+session without variables of its own. If it finds a row that is acked, gone or locked, that ack goes ALONE, so that each client gets the
+answer it would have got alone. With `vt_ack = early`, ALONE waits until answered acks are written (`registry.here.awaits_acks`).
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ if TYPE_CHECKING:
 class GatheredAck:
     """An ack that is written with others: `proxy.backends.group_commit.Ack`."""
 
-    _attempt: Attempt  # what is sent where the ack is sent by itself
+    _attempt: Attempt  # sent if the ack is sent alone
     values: Sequence[Value]
     acked_ns: int
     _executor: Executor
     _state: SessionState
-    _complete: Callable[[], bytes] | None  # returns its packet then, where that is not made yet
+    _complete: Callable[[], bytes] | None  # returns its packet, if that is not made yet
     ids: tuple[bytes, ...] = field(init=False)
     is_left: bool = False
     is_stopped: bool = False
@@ -74,7 +74,7 @@ class GatheredAck:
         self._connections = self._executor.connections
 
     def runs_on(self, backend: Backend | None) -> None:
-        """Have KILL end what runs on *backend*; None while nothing runs."""
+        """Let KILL stop the work on *backend*; None while nothing runs."""
         if self._backend is not None:
             self._connections.active.pop(self._backend, None)
         elif backend is not None and not self.is_left:
@@ -88,7 +88,7 @@ class GatheredAck:
         self._attempt.on_over(None)
 
     def send_alone(self) -> None:
-        """Send the ack by itself, unless it was stopped."""
+        """Send the ack alone, unless it was stopped."""
         if self.is_stopped:
             self.interrupted()
             return
@@ -97,7 +97,7 @@ class GatheredAck:
             try:
                 self._attempt.packet = self._complete()
             except StreamfromError as error:
-                self._attempt.on_over(error)  # its table is another one by now
+                self._attempt.on_over(error)  # its table has been replaced meanwhile
                 return
         is_sent = self._executor.send_now(self._attempt)
         assert is_sent, "a session that runs nothing else has not changed meanwhile"
@@ -108,16 +108,16 @@ class GatheredAck:
         self._attempt.on_over(error)
 
     def interrupted(self) -> None:
-        """Answer the client that its ack was stopped and has changed nothing."""
+        """Answer the client that its ack was stopped and changed nothing."""
         self.fail(self._attempt.reply.stopped or QueryInterrupted())
 
 
 class Offer(Enum):
-    """What becomes of a statement that was offered to the desk."""
+    """The desk's decision on a statement offered to it."""
 
     TAKEN = auto()  # the desk answers the client
-    SEND = auto()  # it is sent as it is
-    LONG_WAY = auto()  # it has to wait for acks that were answered and are not written
+    SEND = auto()  # it is sent unchanged
+    LONG_WAY = auto()  # it has to wait for answered acks that are not written yet
 
 
 class AckDesk:
@@ -142,7 +142,7 @@ class AckDesk:
     ) -> Offer:
         """Take a statement on a message table if it is an ack that goes another way than ALONE.
 
-        complete: returns the attempt's packet, where that is made only for an ack that is sent by itself after all.
+        complete: returns the attempt's packet, made only if the ack is sent alone after all.
         """
         effect = step.effect
         if effect is None:
@@ -158,7 +158,7 @@ class AckDesk:
         state = self._state
         if (
             effect.kind is not EffectKind.ACK
-            # The common connection has none of these.
+            # The shared connection has none of these.
             or not state.settings.is_plain
             or state.variables is not None
         ):
@@ -172,7 +172,7 @@ class AckDesk:
     async def offer_elsewhere(
         self, step: CompiledStatement, shard: ShardRuntime, reply: Reply
     ) -> Offer:
-        """Have an ack that `offer` left go ELSEWHERE, if it can."""
+        """Send an ack that `offer` left ELSEWHERE, if possible."""
         if step.acks_early and (ack := self._rights.ack_for_others(step, shard)) is not None:
             values, acked_ns = ack
             ids = tuple(map(literal, values))
@@ -197,7 +197,7 @@ class AckDesk:
         if rows is None:
             return False
         answer(attempt.reply, self._state, rows)
-        # In a later turn, as any answer comes: a command that the client has sent ahead does not begin within this one.
+        # In a later turn, like any answer: a command that the client has sent ahead must not begin within this one.
         asyncio.get_running_loop().call_soon(attempt.on_over, None)
         return True
 
@@ -221,7 +221,7 @@ class AckDesk:
     def _gathered(
         self, step: CompiledStatement, attempt: Attempt, complete: Callable[[], bytes] | None
     ) -> GatheredAck | None:
-        """Return the ack as one that is written with others; None where it may not be."""
+        """Return the ack for writing with others; None if that is not allowed."""
         ack = self._rights.ack_for_others(step, attempt.shard)
         if ack is None or len(ack[0]) > IDS_MAX:
             return None

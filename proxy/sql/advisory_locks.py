@@ -1,9 +1,9 @@
-"""Advisory locks of a session, `GET_LOCK()` and its like: all of them are on one server.
+"""Advisory locks of a session (`GET_LOCK()` and similar): all of them are on one server.
 
-A lock belongs to the server of the keyspace, or shard, in which it was asked for, so all sessions of that keyspace
+A lock belongs to the server of the keyspace or shard in which it was taken, so all sessions of that keyspace
 exclude one another. On one server a session keeps its locks after `USE` of another keyspace. Here `GET_LOCK()` of the
-same name would wait for the session itself, or give it a second lock. So while a session has locks on one server, such
-functions are refused on any other. The server reports whether the session still has them, by their names.
+same name would wait for the session itself, or give it a second lock. So while a session has locks on one server, these
+functions are refused on any other. The server reports whether the session still has its locks, by their names.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sql.session_context import SessionContext
 
 
-# These kinds call no function that they name.
+# Statements of these kinds do not call the functions that they name.
 _TELL_OF: Final = frozenset({Kind.DDL, Kind.EXPLAIN, Kind.SHOW, Kind.PREPARE})
 
 
 async def note_locks(context: SessionContext, statement: Statement) -> None:
     """Note a statement of Uses.ADVISORY_LOCK that is about to run.
 
-    Raises as `SessionTarget.resolve`; Unsupported if the session has, or may have, locks on another server, or several shards
-    would call such functions; BackendLost if the connection with its locks is gone.
+    Raises as `SessionTarget.resolve`; Unsupported if the session has, or may have, locks on another server, or if several shards
+    would call these functions; BackendLost if the connection with its locks is gone.
     """
     shape, state = statement.shape, context.state
     if shape.kind in _TELL_OF:
@@ -60,7 +60,7 @@ async def note_locks(context: SessionContext, statement: Statement) -> None:
 async def _may_have(context: SessionContext, asked: AskedLocks) -> bool:
     backend = context.executor.branches.held.get(asked.shard)
     if backend is None:
-        return False  # nothing was asked for that succeeded
+        return False  # no lock was taken
     if asked.has_others:
         return True
     if context.state.answered_at is backend:

@@ -1,11 +1,11 @@
-"""The hot path: a statement that one shard answers is sent in the turn of the loop it came in.
+"""The hot path: send a statement that one shard answers in the turn of the loop in which it came.
 
-The hot path makes no task, no future and no copy of the answer. Every other statement, and a second attempt after a
+The hot path makes no task, no future and no copy of the answer. Every other statement, and a second try after a
 failover, goes to `statement_runner.StatementRunner.run`, the long way.
 
 This code runs for every statement, 10,000 times a second. A property, `in` on a flag or a keyword argument costs 500 to
-1,500 of the proxy's 129,000 instructions for a point SELECT, and eight of them were 6 % of its rate. So work out once
-for each shape, session or connection what can be worked out there.
+1,500 of the proxy's 129,000 instructions for a point SELECT, and eight of them were 6 % of its rate. So do as much work
+as possible once per shape, session or connection.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _INDIRECT_USES: Final = (
 _SHAPES_MAX: Final = 8192
 # The bytes of COM_STMT_EXECUTE before its parameters: code, id, flags, iteration count.
 _EXECUTE_BYTES: Final = 10
-# A longer text for several shards has hundreds of rows, and is likely to be split. Routing it here, and once more on
+# A longer text for several shards has hundreds of rows and will probably be split. Routing it here, and again on
 # the long way, would cost more than the hot path saves.
 _SHARDED_BYTES_MAX: Final = 16 << 10
 
@@ -83,14 +83,14 @@ class FastPath:
     def send(
         self, sql: bytes, reply: Reply, on_over: Callable[[Attempt | Exception | None], None]
     ) -> bool:
-        """Send the statement if one shard answers it; *on_over* gets what `Executor.finish` takes, None once answered.
+        """Send the statement if one shard answers it; *on_over* gets the argument of `Executor.finish`, or None once answered.
 
-        Return False otherwise: the long way runs the statement, or reports what is wrong with it.
+        Return False otherwise: the long way runs the statement, or reports its error.
         """
         target = self._target
         view = target.view
         if (
-            # Without a target a statement may qualify its tables; a replica that is not healthy is left first.
+            # Without a target, a statement may qualify its tables; an unhealthy replica is left first.
             view is None
             or view.is_replica
             or (
@@ -128,7 +128,7 @@ class FastPath:
                     return False
                 shard = view.runtime(route.shard)
         except (StreamfromError, LongTemplate):
-            # The long way meets the same error, and is the one place that reports it.
+            # The long way meets the same error, and is the only place that reports it.
             return False
         if step is not None and step.acked_ns is not None:
             return self._send_ack(view, direct, step, shard, reply, on_over)
@@ -180,7 +180,7 @@ class FastPath:
         reply: Reply,
         on_over: Callable[[Attempt | Exception | None], None],
     ) -> bool:
-        """Offer a plain ack, or complete it and send it by itself; as `send`."""
+        """Offer a plain ack, or complete it and send it alone; as `send`."""
         assert direct.ack is not None
         attempt = Attempt(shard, view.database, b"", direct.ack.shape, reply, on_over)
         attempt.step = step
@@ -204,9 +204,9 @@ class FastPath:
         reply: Reply,
         on_over: Callable[[Attempt | Exception | None], None],
     ) -> bool:
-        """Send a COM_STMT_EXECUTE on the same conditions, with the same result, as `send`.
+        """Send a COM_STMT_EXECUTE under the same conditions, and with the same result, as `send`.
 
-        The values are read only where a vindex or a message table needs them.
+        The values are read only if a vindex or a message table needs them.
         """
         prepared = self._table.get(int.from_bytes(payload[1:5], "little"))
         if (
@@ -262,7 +262,7 @@ class FastPath:
         return self._offer_or_send(step, attempt)
 
     def _plain_step(self, direct: FastRoute, statement: Statement) -> CompiledStatement | None:
-        """Return what a statement does whose text needs not be completed to know it; None for other statements."""
+        """Return the compiled statement, if its effect is known without completing the text; None for other statements."""
         if direct.insert is not None:
             effect = direct.insert.of(statement)
             if effect is None:
@@ -283,7 +283,7 @@ class FastPath:
 
     def _known(self, view: View, statement: Statement) -> FastRoute | None:
         if view.generation != self._registry.generation:
-            # Tables were created or dropped: a name may have become one of a message table, or ceased to be.
+            # Tables were created or dropped: a name may now be, or no longer be, a message table's.
             view.direct.clear()
             view.generation = self._registry.generation
         shape = statement.shape
@@ -308,7 +308,7 @@ class FastPath:
             return None
         touches = self._target.touches_messages(view, shape)
         plan = view.planner.plan(shape)
-        # What is sent to a message table depends on the values and the time, so it is compiled for each execution.
+        # The text for a message table depends on the values and the time, so it is compiled for each execution.
         always = None if touches else plan.always
         shard = view.runtime(always.shard) if isinstance(always, OneShard) else None
         able = (

@@ -1,4 +1,4 @@
-"""The statements of a session that the proxy answers: what answers each (`answerers`), and with what columns.
+"""Answer the statements that the proxy answers itself: the handler of each `Answerer`, and its columns.
 
 VEXPLAIN compiles and routes a statement as if it ran.
 """
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 
 class OwnAnswers:
-    """What answers the statements of one session."""
+    """The handlers of the statements that one session's proxy answers."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class OwnAnswers:
         self._sequences = sequences
         self._status_tables = status_tables
         listed = self._listed_in_sight, lambda each: self._listed(each, EVERYTHING)[0]
-        # What returns columns and rows of the proxy's own, and what returns the columns and runs nothing for them.
+        # By answerer: a function that returns the proxy's own columns and rows, and one that returns the columns and runs nothing.
         self._answers: dict[Answerer, tuple[_Rows, _Columns]] = {
             Answerer.VEXPLAIN: (self._vexplain, lambda _: COLUMNS),
             Answerer.PROCESSLIST: (
@@ -99,14 +99,14 @@ class OwnAnswers:
         }
 
     async def answerer(self, statement: Statement) -> Answerer | None:
-        """Return what answers *statement*; None if shards do. Raises as `SequenceStatements.asked`."""
+        """Return the answerer of *statement*; None for shards. Raises as `SequenceStatements.asked`."""
         found = self._target.answerer(statement.shape)
         if found is Answerer.SEQUENCE and await self._sequences.asked(statement) is None:
             return None
         return found
 
     async def run(self, answerer: Answerer, statement: Statement, reply: Reply) -> bool:
-        """Answer *statement*; False when its answer is an error. Raises what refuses it."""
+        """Answer *statement*; False if its answer is an error. Raises the reason if it is refused."""
         if (relay := self._relayed.get(answerer)) is not None:
             return await relay(statement, reply)
         rows, _ = self._answers[answerer]
@@ -199,7 +199,7 @@ class OwnAnswers:
 
 
 async def explanation(context: SessionContext, statement: Statement) -> Table:
-    """Return the answer to a *statement* that `is_vexplain`. Raises what the statement in it would before it is sent."""
+    """Return the answer to a *statement* that `is_vexplain`. Raises the errors that the inner statement raises before it is sent."""
     compiler, target = context.compiler, context.compiler.target
     read, size = context.large_texts.read, size_of(statement)
     inner = await read(size, _explained, compiler, statement)

@@ -2,14 +2,14 @@
 
 An execution is carried out in one of four ways:
 
-* A statement for one shard is sent there as COM_STMT_EXECUTE, routed by the values bound.
-* A statement that the proxy carries out (USE, BEGIN, SET, DDL, STREAM, SHOW DATABASES) runs as its text would, with the
+* A statement for one shard is sent there as COM_STMT_EXECUTE, routed by the bound values.
+* A statement that the proxy carries out (USE, BEGIN, SET, DDL, STREAM, SHOW DATABASES) runs like its text, with the
   values put in. Its rows are converted to the binary protocol.
-* A statement for several shards runs as text, too: a write, or a query whose rows are merged.
-* So does a write whose text holds the time (`time_acked = NOW()`). The answer to a write is an OK, which is the same in
+* A statement for several shards also runs as text: a write, or a query whose rows are merged.
+* So does a write whose text contains the time (`time_acked = NOW()`). The answer to a write is an OK, which is the same in
   both protocols.
 
-USE, BEGIN and the like can be prepared with every server behind the proxy, as on MariaDB.
+USE, BEGIN and similar statements can be prepared with any server behind the proxy, as on MariaDB.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ if TYPE_CHECKING:
 
 # Kinds whose syntax a server checks at the PREPARE.
 _CHECKED: Final = frozenset({Kind.SET, Kind.DDL})
-# Kinds whose rows a server keeps for a cursor, if one is asked for.
+# Kinds whose rows a server keeps for a cursor on request.
 _OPEN_CURSORS: Final = frozenset({Kind.SELECT, Kind.SHOW})
-# Those whose answer is one result: libmariadb loses its place in the answer if it asked for a cursor and gets rows.
+# Kinds whose answer is one result: libmariadb loses its place in the answer if it requested a cursor and gets rows.
 _FETCHED: Final = _OPEN_CURSORS | {Kind.EXPLAIN, Kind.STREAM}
 _NOT_PREPARABLE: Final = 1295
 _CURSOR_READ_ONLY: Final = 1
@@ -100,7 +100,7 @@ class PreparedCommands:
     # --- COM_STMT_PREPARE -----------------------------------------------------------------
 
     async def prepare(self, sql: bytes, reply: Reply) -> None:
-        """Prepare a statement, and answer with its parameters and columns. Raises what every execution would raise."""
+        """Prepare a statement, and answer with its parameters and columns. Raises any error that every execution would raise."""
         self._table.begin()
         read = self._large_texts.read
         statement = await self._large_texts.parse(self._target.parse, sql)
@@ -120,7 +120,7 @@ class PreparedCommands:
         ):
             await self._prepare_own(statement, reply)
         else:
-            # The client's user stays the same for as long as the statement exists.
+            # The client's user does not change while the statement exists.
             await self._prepare_on_shard(
                 await self._statements.with_identity(statement, locks=False), reply
             )
@@ -134,7 +134,7 @@ class PreparedCommands:
             try:
                 warnings = (await self._ask(PreparedStatement(place.statement, place))).warnings
             except BackendError as error:
-                # The server runs it as text only, and is sent it as text.
+                # The server runs it only as text, and gets it as text.
                 if error.code != _NOT_PREPARABLE:
                     raise
         prepared = PreparedStatement(statement, None)
@@ -155,10 +155,10 @@ class PreparedCommands:
         await reply.prepared(prepared.id, answer.parameters, answer.columns, answer.warnings)
 
     def _planned(self, place: StatementTarget) -> PreparedStatement:
-        """Return the prepared statement. Raises what every execution would raise."""
+        """Return the prepared statement. Raises any error that every execution would raise."""
         prepared = PreparedStatement(place.statement, place)
         prepared.settle(self._compiler, self._registry)
-        # A statement that no value makes possible is refused now, as servers do, and not at its first execution.
+        # A statement that no value makes valid is refused now, as on servers, and not at its first execution.
         sample = prepared.original.bind((1,) * prepared.count, lambda _: b"1")
         text = self._target.parse(as_text(sample))
         if reads_first(self._compiler, place.view, text):
@@ -175,17 +175,17 @@ class PreparedCommands:
             sql = self._compiler.asked(place.view, prepared.original)
         else:
             sql = prepared.statement.sql
-        # A table that the transaction has just made, or a temporary one, is known on its
-        # connection alone, which comes first.
+        # A table that the transaction has just created, or a temporary one, exists only on its
+        # connection, which comes first.
         shards = self._target.shards_to_prepare(place.view, prepared.original.shape)
         return await self._executor.prepare_on(shards, place.database, sql)
 
     # --- COM_STMT_EXECUTE -----------------------------------------------------------------
 
     async def execute(self, command: StmtExecute, reply: Reply) -> None:
-        """Execute a statement, and answer the client. Raises whatever stops it."""
+        """Execute a statement, and answer the client. Raises any error that stops it."""
         prepared = self._table.find(command.statement_id, _EXECUTE)
-        # As the manual says: executing a statement again closes its open cursor.
+        # As in the manual: executing a statement again closes its open cursor.
         self.close_cursor(prepared)
         reply.binary = True
         opens = command.flags & _CURSOR_READ_ONLY and prepared.original.shape.kind in _FETCHED
@@ -236,10 +236,10 @@ class PreparedCommands:
         try:
             route = await read(size, lambda: view.planner.plan(bound.shape).route(bound))
         except Unsupported:
-            # The values may make a merge possible, as those of LIMIT ? do.
+            # The values may allow a merge, for example those of LIMIT ?.
             await self._run_as_text(prepared, command, reply)
             return
-        # Each shard gets a text of its own, so the prepared statement cannot be used.
+        # Each shard gets its own text, so the prepared statement cannot be used.
         if isinstance(route, WriteParts | Merge | Combine):
             await self._run_as_text(prepared, command, reply)
             return
@@ -375,7 +375,7 @@ class PreparedCommands:
                 self._close_on(*on_shards.popleft())
         kept = cursor.take(rows)
         await reply.many_rows(kept)
-        # As on servers: a client that gets as many rows as it asked for has to ask once more.
+        # As on servers: a client that gets as many rows as it requested has to fetch again.
         is_over = len(kept) < rows
         reply.end_of_rows(status=_LAST_ROW_SENT if is_over else _CURSOR_EXISTS)
         return is_over
@@ -393,7 +393,7 @@ class PreparedCommands:
         if not self._table.has_cursor(shard):
             self._executor.branches.let_go(shard, Keep.CURSORS)
 
-    # --- what needs no server ---------------------------------------------------------------
+    # --- commands without a server ----------------------------------------------------------
 
     def close(self, statement_id: int) -> None:
         """Remove a statement. COM_STMT_CLOSE has no answer, not even for an unknown id."""
@@ -409,7 +409,7 @@ class PreparedCommands:
         prepared.drop_long_data()
 
     def send_long_data(self, statement_id: int, parameter: int, data: memoryview) -> None:
-        """Keep a piece of a parameter. An error is reported by the next execution."""
+        """Keep a piece of a parameter. The next execution reports any error."""
         prepared = self._table.get(statement_id)
         if prepared is not None:
             prepared.add_long_data(parameter, data, self._long_data_bytes_max)

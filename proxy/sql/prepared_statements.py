@@ -1,8 +1,8 @@
 """The prepared statements of one session, under the session's own ids.
 
-A client's statement outlives the backend connection it was prepared on. So the session keeps its text, the place where
-it runs, and what a client sends before an execution (parameter types, long data). `proxy.execution.prepared_execution`
-finds or makes the statement on whichever connection an execution lands on.
+A client's statement outlives the backend connection on which it was prepared. So the session keeps its text, the place where
+it runs, and the data that a client sends before an execution (parameter types, long data). `proxy.execution.prepared_execution`
+finds or makes the statement on whichever connection an execution uses.
 
 Long data is kept here and sent with the execution, so it pins no connection. A cursor
 on shards does, until it is read to the end, closed, reset or executed again.
@@ -47,12 +47,12 @@ if TYPE_CHECKING:
 
 # The default of MySQL's max_prepared_stmt_count, which is for a whole server.
 STATEMENTS_MAX: Final = 16382
-# The id of the statement prepared last, with which MariaDB's clients pipeline.
+# The id that means the statement prepared last; MariaDB's clients pipeline with it.
 LAST_PREPARED: Final = 0xFFFFFFFF
 
-# The bytes of a statement besides its text and its parameters' types: 12,000 statements took 21 MB.
+# Bytes per statement in addition to its text and its parameters' types: 12,000 statements took 21 MB.
 _STATEMENT_BYTES: Final = 1800
-# The bytes of long data for one more parameter, however short the data is.
+# Bytes per parameter with long data, however short the data is.
 _PARAMETER_BYTES: Final = 200
 
 
@@ -69,13 +69,13 @@ class PreparedStatement:
     memory: Memory = field(default_factory=Memory)  # the budget that counts the long data
     # The pieces sent for the next execution's parameters, by place.
     long_data: dict[int, bytearray] = field(default_factory=dict)
-    # The error of a piece of long data, which the next execution reports.
+    # The error of a piece of long data, reported by the next execution.
     fault: StreamfromError | None = None
     cursor: OpenCursor | None = (
-        None  # the rows that the client has still to fetch, if it asked for a cursor
+        None  # the rows that the client has still to fetch, if it opened a cursor
     )
-    # The statement that is prepared on a shard, completed on a message table; None when its text changes with each execution
-    # (it holds the time, values of a sequence, or names of schemas) and is sent as text.
+    # The statement to prepare on a shard, completed on a message table. None if its text changes with each execution
+    # (it contains the time, values of a sequence, or names of schemas) and is sent as text.
     statement: Statement | None = field(init=False)
     touches_messages: bool = False
     is_countable: bool = True  # the proxy knows which parameter is which
@@ -90,7 +90,7 @@ class PreparedStatement:
         self.statement = self.original
 
     def settle(self, compiler: StatementCompiler, registry: Registry) -> None:
-        """Work out `statement`, again when message tables or the vschema have changed. Raises TableLoadError."""
+        """Work out `statement`, again after message tables or the vschema have changed. Raises TableLoadError."""
         assert self.place is not None
         view, original = self.place.view, self.original
         # The hot path: nothing has changed since the last execution.
@@ -113,9 +113,9 @@ class PreparedStatement:
         self._keyspace = view.keyspace
 
     def counted(self, count: int) -> None:
-        """Take the number of parameters that the server sees.
+        """Take the server's number of parameters.
 
-        If the text shows another number, since some are in a comment that only some servers read, the proxy cannot know
+        If the text shows another number, because some are in a comment that only some servers read, the proxy cannot know
         which parameter is which.
         """
         self.is_countable = count == self.count
@@ -133,11 +133,11 @@ class PreparedStatement:
         return key
 
     def take_types(self, body: bytes) -> None:
-        """Remember the types in *body*. WireError when there are none and never were."""
+        """Remember the types in *body*. Raises WireError if there are none and never were."""
         self.types, _ = types_of(body, self.count, self.types)
 
     def bind(self, statement: Statement, body: bytes, settings: Settings) -> Statement:
-        """Return *statement*, a form of this one, with the values of an execution. Raises WireError if *body* is cut.
+        """Return *statement*, a form of this one, with the values of an execution. Raises WireError if *body* is cut off.
 
         settings: the session variables under which the values are read.
         """
@@ -151,7 +151,7 @@ class PreparedStatement:
         )
 
     def takes_back(self, bound: Statement) -> bool:
-        """True when what would be an ack is bound to NULL, or left out: then it is none."""
+        """True if ``time_acked`` is bound to NULL or left out in a possible ack, which makes it none."""
         return self._ack_at is not None and bound.argument(self._ack_at) in (None, OPAQUE)
 
     def add_long_data(self, parameter: int, data: bytes | memoryview, bytes_max: int) -> None:
@@ -168,7 +168,7 @@ class PreparedStatement:
             self.memory.change(more_bytes)
         except StreamfromError as error:
             self.drop_long_data()
-            self.fault = error.with_traceback(None)  # whose frames hold the piece
+            self.fault = error.with_traceback(None)  # its frames would keep the piece
             return
         self._long_bytes += more_bytes
         self.long_data.setdefault(parameter, bytearray()).extend(data)
@@ -182,7 +182,7 @@ class PreparedStatement:
 
     @property
     def kept_bytes(self) -> int:
-        """The bytes of memory of the statement without its long data.
+        """The statement's memory in bytes, without its long data.
 
         On a message table the text is kept twice: as the client sent it, and completed.
         """
@@ -202,13 +202,13 @@ class PreparedStatements:
         self._last: PreparedStatement | None = None
 
     def begin(self) -> None:
-        """Take an id for a statement to prepare; no statement is the last one until `add`. Raises TooManyStatements.
+        """Take an id for a statement to prepare; there is no last statement until `add`. Raises TooManyStatements.
 
-        The id is used up, as on servers, also where preparing fails.
+        The id is used up even if preparing fails, as on servers.
         """
         self._last = None
         while True:
-            # Ids wrap around; LAST_PREPARED is not used, since it means the statement prepared last to MariaDB's drivers.
+            # Ids wrap around. LAST_PREPARED is not used, since MariaDB's drivers use it for the statement prepared last.
             self._id = self._id % (LAST_PREPARED - 1) + 1
             if self._id not in self._statements:
                 break
@@ -216,14 +216,14 @@ class PreparedStatements:
             raise TooManyStatements(self._statements_max)
 
     def add(self, prepared: PreparedStatement) -> None:
-        """End what `begin` began: keep *prepared* under the id. Raises ConnectionMemoryExceeded or UserMemoryExceeded."""
+        """Keep *prepared* under the id that `begin` took. Raises ConnectionMemoryExceeded or UserMemoryExceeded."""
         self._memory.change(prepared.kept_bytes)
         prepared.memory = self._memory
         prepared.id = self._id
         self._statements[self._id] = self._last = prepared
 
     def get(self, statement_id: int) -> PreparedStatement | None:
-        """Return a statement by its id, None where there is none."""
+        """Return a statement by its id; None if there is none."""
         if statement_id == LAST_PREPARED:
             return self._last
         return self._statements.get(statement_id)

@@ -1,4 +1,4 @@
-"""One statement on the shards that its route names.
+"""Run one statement on the shards of its route.
 
 `RoutedStatements.run` is the long way of every statement that shards answer, as text or prepared. The answer of one shard is
 relayed; several shards run the statement in turn, have their rows merged, or get the parts of a write. The transaction
@@ -73,9 +73,9 @@ class RoutedStatements:
         reply: Reply,
         packet: Packet | None = None,
     ) -> bool:
-        """Run a statement where *route* says; False when its answer is an error.
+        """Run a statement on *route*; False if its answer is an error.
 
-        packet: what a shard that answers the client is sent instead of the text.
+        packet: sent instead of the text to a shard whose answer is relayed.
         """
         match route:
             case OneShard(shard) if step.given is not None:
@@ -99,7 +99,7 @@ class RoutedStatements:
                 return await self._concatenate(runtimes, database, step, reply, packet)
             case Merge() | Combine():
                 if not self._state.settings.autocommit:
-                    # It opens a transaction on all of them, which is one.
+                    # It opens one transaction on all of them.
                     self._branches.entered()
                 several = TwoStageSelect(self._context, database, view.runtime)
                 return await several.run(step.statement, route, reply)
@@ -148,7 +148,7 @@ class RoutedStatements:
             if effect is not None:
                 self._branches.happened(shard, step.table, effect, rows=rows)
         if len(shards) == 1:
-            # Of a single row a server sends no text, unless it was selected.
+            # For a single row a server sends no text, unless the row was selected.
             result = replace(result, is_insert=step.has_selected)
         insert_id = step.insert_id
         if insert_id:
@@ -187,17 +187,14 @@ class RoutedStatements:
         return lambda deleted: query(with_limit(part, limit - deleted))
 
     def _effect_of_part(self, view: View, effect: Effect, sql: bytes) -> Effect:
-        """Return what the part *sql* of a write with *effect* does on its shard.
-
-        The effect names the rows of that shard alone.
-        """
+        """Return the effect of the part *sql* of a write with *effect*: it names only the rows of that shard."""
         part = self._compiler.compile(view, self._target.parse(sql))
         return part.effect or effect
 
     async def show_leases(self, shard: ShardRuntime, table: str, effect: Effect | None) -> None:
         """Write the leases and early acks of the rows that a statement with *effect* is about to change.
 
-        Nothing is written for a session that may not change them: its statement is refused as well.
+        Writes nothing for a session that may not change them, because its statement will be refused too.
         """
         if effect is None or effect.kind in STANDS_ALONE:
             return
@@ -217,7 +214,7 @@ class RoutedStatements:
         reply: Reply,
         packet: Packet | None = None,
     ) -> bool:
-        """Run a statement on one of *shards*, which answer alike; False when its answer is an error."""
+        """Run a statement on one of *shards*, which give the same answer; False if the answer is an error."""
         shard, *_ = self._executor.connections.choices(shards)
         if await self._acks.offer_elsewhere(step, shard, reply) is Offer.TAKEN:
             return True
@@ -239,7 +236,7 @@ class RoutedStatements:
     async def _insert_id_before(
         self, given: GivenIds | None, shard: ShardRuntime, database: str | None
     ) -> int:
-        """Return the session's LAST_INSERT_ID(), for an INSERT that puts it back."""
+        """Return the session's LAST_INSERT_ID(), for an INSERT that restores it."""
         if given is None or not given.names_updated or self._state.insert_id_at is None:
             return self._state.last_insert_id
         asked = self._target.parse(b"SELECT LAST_INSERT_ID() LIMIT 1")

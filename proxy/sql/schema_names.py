@@ -1,4 +1,4 @@
-"""The names of keyspaces in what servers show of their databases: information_schema, mysql, performance_schema, SHOW … WHERE Db."""
+"""The names of keyspaces in the servers' lists of databases: information_schema, mysql, performance_schema, SHOW … WHERE Db."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Statement
 
 
-# About what one derived table adds to a text.
+# Roughly the size that one derived table adds to a text.
 _DERIVED_BYTES: Final = 1 << 10
 
 
 async def with_schema_names(context: SessionContext, statement: Statement) -> Statement:
-    """Return *statement*; where servers have other names for databases, it reads those of keyspaces.
+    """Return *statement*; if servers have other names for databases, let it read the keyspaces' names.
 
-    It reads nothing of the proxies' own database, for which the status tables stand.
-    A prepared one whose parameters may be names is so for each execution, with their values.
+    It reads nothing from the proxies' own database; clients use the status tables instead.
+    A prepared statement whose parameters may be names is rewritten for each execution, with their values.
 
     Raises Unsupported for one database by two names and for databases of several servers, or BackendUnavailable.
     """
@@ -83,6 +83,6 @@ async def _columns(
                 shards, lambda shard: shard.control.records(asked)
             )
         except BackendError:
-            return ()  # there is no such table, as the server will say
+            return ()  # there is no such table, which the server will report
         known[schema, table] = tuple(row["Field"] for row in found)
     return known[schema, table]

@@ -1,4 +1,4 @@
-"""The objects that all parts of a logged-in session share, made once at its login."""
+"""The objects that all parts of a logged-in session share, made once at login."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 class OtherSessions(Protocol):
-    """What one session may ask of all sessions."""
+    """The operations of one session on all sessions."""
 
     async def kill(self, connection_id: int, *, query_only: bool) -> None:
         """End another connection, or its statement. Raise NoSuchThread, NotOwner or MemberUnreachable."""
 
     def viewer(self, sight: Sight) -> Viewer:
-        """Return the user as a reader of the schema `streamfrom`; *sight* is what the session's account sees."""
+        """Return the user as a reader of the schema `streamfrom`; *sight* is the part that the session's account sees."""
 
     async def fleet_processes(self) -> list[Process]:
         """Return the lines of SHOW PROCESSLIST."""
@@ -45,7 +45,7 @@ class OtherSessions(Protocol):
 class SessionContext:
     """One logged-in session."""
 
-    connection_id: int  # the id that the client has, and that KILL names
+    connection_id: int  # the id that the client knows, and that KILL names
     state: SessionState
     link: Link
     wire: ServerConnection
@@ -59,6 +59,6 @@ class SessionContext:
     rights: SessionRights
     compiler: StatementCompiler
     large_texts: LargeTexts
-    config: Server  # limits and time-outs as they were at the login
+    config: Server  # limits and time-outs as of login
     others: OtherSessions
     status: StatusSource  # the rows of the tables of the schema `streamfrom`

@@ -1,4 +1,4 @@
-"""What the account of one session may do, for what the proxy does for the session on the shards' account."""
+"""The rights of one session's account, checked before the proxy acts for the session with the shards' account."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ EVERYTHING: Final = Sight()
 
 
 class SessionRights:
-    """The rights of one session, which ask the *desk* of all sessions.
+    """The rights of one session, looked up at the *desk* of all sessions.
 
-    uncounted: takes the tables of which the session's acks cannot count sends.
+    uncounted: takes the tables in which the session's acks cannot count deliveries.
     """
 
     def __init__(
@@ -51,13 +51,13 @@ class SessionRights:
         self._connections = connections
         self._registry = registry
         self._uncounted = uncounted
-        # Of these tables it is known.
+        # Tables whose rights are known.
         self._learned: set[tuple[str, str]] = set()
 
     async def check(self, shards: Iterable[ShardRuntime], right: Right) -> list[Question]:
-        """Return the questions that *shards* have answered: the session has *right* there.
+        """Check that the session has *right* on *shards*, and return the questions that they answered.
 
-        Waits and raises as any statement, and BackendError if a server refuses; the text names the shard and what to grant.
+        Waits and raises as any statement, and BackendError if a server refuses; the text names the shard and the missing grant.
         """
         if not self._is_own:
             return []
@@ -73,7 +73,7 @@ class SessionRights:
         return keys
 
     async def has(self, shard: ShardRuntime, right: Right) -> bool:
-        """Return whether the session has *right*. Raises as `check` if the server cannot be asked."""
+        """Return whether the session has *right*. Raises as `check` if the server cannot be queried."""
         try:
             await self.check([shard], right)
         except BackendError as error:
@@ -91,7 +91,7 @@ class SessionRights:
         )
 
     async def learn(self, view: View, shape: Shape) -> None:
-        """Find out whether the acks of a table may count sends, before the first statement that may be one is completed."""
+        """Find out whether the acks of a table may count deliveries, before the first statement that may be an ack is completed."""
         if view.schema is not None or not shape.tables or not self.must_learn(view, shape):
             return
         keyspace, name = view.keyspace.name, shape.tables[0].name
@@ -107,13 +107,13 @@ class SessionRights:
                 ),
                 return_exceptions=True,
             )
-            # A shard that cannot be asked refuses no statement, and the statement may be for another one.
+            # A shard that cannot be queried refuses no statement, and the statement may be for another one.
             if any(isinstance(e, BackendError) and e.code in REFUSALS for e in found):
                 self._uncounted.add((keyspace, name))
         self._learned.add((keyspace, name))
 
     async def sight(self, shards: Iterable[ShardRuntime]) -> Sight:
-        """Return what the session sees of the keyspaces of *shards*. Raises BackendLost."""
+        """Return the part of the keyspaces of *shards* that the session sees. Raises BackendLost."""
         if not self._is_own:
             return EVERYTHING
         roles = {shard: await self._roles(shard) for shard in shards}
@@ -126,8 +126,8 @@ class SessionRights:
     ) -> tuple[Sequence[Value], int] | None:
         """Return the ids and ``time_acked`` of an ack that another connection may write; None for any other statement.
 
-        That connection has neither the session's transaction nor its user: an UPDATE trigger would see another one, and
-        the server would not see whether the session may acknowledge. If this is not known yet, it is asked meanwhile.
+        That connection has neither the session's transaction nor its user: an UPDATE trigger would see another user, and
+        the server would not check whether the session may acknowledge. If this is not known yet, it is looked up meanwhile.
         """
         effect = step.effect
         if effect is None or effect.ids is None or not self._connections.commits_at_once(shard):
@@ -148,7 +148,7 @@ class SessionRights:
         )
 
     async def _roles(self, shard: ShardRuntime) -> str | None:
-        """Return the roles that SET ROLE has given the session on *shard*, None if it has those of a login."""
+        """Return the roles that SET ROLE has given the session on *shard*; None if it has those of a login."""
         backend = self._connections.branches.held.get(shard)
         # A connection is spent after SET ROLE, and may have other roles after CALL and EXECUTE.
         if backend is None or not (backend.is_spent or backend.may_have_role):

@@ -1,10 +1,10 @@
 """SET, whose changes follow the session to every connection.
 
-A server carries the SET out, and its session trackers report the changes. A change that no tracker reports pins the session
-to that connection (`proxy.execution.session_state`), and over several shards is made on each of them.
+A server carries out the SET, and its session trackers report the changes. A change that no tracker reports pins the session
+to that connection (`proxy.execution.session_state`), and with several shards is made on each of them.
 
 The statement in MariaDB's `SET STATEMENT … FOR statement` is routed, completed on a message table and reported to the engine as
-if it stood alone. It is sent with the variables in front of it. A prepared query for one server is sent as it is: Connector/J
+if it stood alone, and sent with the variables in front of it. A prepared query for one server is sent unchanged: Connector/J
 sets time-outs and limits of rows that way.
 """
 
@@ -57,9 +57,9 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sql.session_context import SessionContext
 
 
-# What SET PASSWORD and SET DEFAULT ROLE change is the account at one server.
+# SET PASSWORD and SET DEFAULT ROLE change the account on one server.
 _OF_THE_ACCOUNT: Final = frozenset({"password", "default"})
-# This SET changes nothing, and has the tracker report the current value.
+# This SET changes nothing, and makes the tracker report the current value.
 _REPORT_COLLATION: Final = query(
     b"SET @@session.character_set_connection = @@session.character_set_connection,"
     b" @@session.collation_connection = @@session.collation_connection"
@@ -83,7 +83,7 @@ class SetVariables:
         self._streams = streams
 
     async def run(self, statement: Statement, reply: Reply) -> bool:
-        """Carry out a SET, and answer the client; False when the answer is an error. Raises whatever stops it."""
+        """Carry out a SET, and answer the client; False if the answer is an error. Raises any error that stops it."""
         read, size = self._large_texts.read, size_of(statement)
         names = (await read(size, footprint_of, statement.shape)).set_names
         if names & _OF_THE_ACCOUNT and self._target.here().is_sharded:
@@ -116,7 +116,7 @@ class SetVariables:
         read, size = self._large_texts.read, size_of(statement)
         view, database, statement = await read(size, self._target.resolve, statement)
         if "session_track_system_variables" in names:
-            # From here on the server reports what the client wants to hear, and nothing else.
+            # From here on the server reports only the variables that the client wants to track.
             self._state.tracked = None
         if "session_track_state_change" in names:
             self._state.tracks_changes = True
@@ -142,14 +142,14 @@ class SetVariables:
         if self._switches_autocommit_on(statement) and (
             # It commits on every shard of the transaction, not just where it runs.
             len(self._branches.open) > 1
-            # Servers would go on refusing writes until a COMMIT or ROLLBACK comes.
+            # Servers would keep refusing writes until a COMMIT or ROLLBACK comes.
             or (self._branches.reads_only and not is_xa)
         ):
             await self._branches.commit()
         # Any shard will do: the changes that it reports follow the session.
         shards = view.runtimes
         if shape.uses & Uses.ADVISORY_LOCK:
-            # All sessions that use the keyspace ask the same shard.
+            # All sessions that use the keyspace use the same shard.
             shards = shards[:1]
         elif database is None:
             shards = self._target.any_of(view, None, shape)
@@ -160,10 +160,10 @@ class SetVariables:
         )
 
     async def _run_for_one(self, statement: Statement, reply: Reply) -> bool:
-        """Run a SET STATEMENT; False when its answer is an error.
+        """Run a SET STATEMENT; False if its answer is an error.
 
         Raises as the statement alone; Unsupported if several shards would have to answer, or the proxy itself; NotPreparable for
-        a prepared one that returns rows, and of which `is_plain_query` is false.
+        a prepared one that returns rows and is not `is_plain_query`.
         """
         compiler, target = self._context.compiler, self._target
         read, size = self._large_texts.read, size_of(statement)
@@ -244,7 +244,7 @@ class SetVariables:
         backend = await connections.acquire(shard, self._target.database, statement.shape)
         packet: bytes | Execution = query(sql)
         if is_prepared:
-            # MySQL has given the warnings of the parser when the statement was prepared.
+            # MySQL gave the parser's warnings when the statement was prepared.
             reading = self._state.settings.reading
             packet = Execution(StatementKey(sql, backend.database, reading), b"", 0)
         data = await connections.bytes_for(shard, backend, packet)
@@ -274,7 +274,7 @@ _WITHOUT_ROWS: Final = frozenset(
 
 
 def is_plain_query(statement: Statement, target: SessionTarget) -> bool:
-    """Return whether a SET STATEMENT is a SELECT that the session's one shard can be sent as written. Raises as the SELECT."""
+    """Return whether a SET STATEMENT is a SELECT that the session's one shard can run as written. Raises as the SELECT."""
     parts = split_set_statement(statement)
     here = target.view
     if parts is None or here is None or here.is_sharded:
@@ -292,7 +292,7 @@ _TRANSACTION_MODE: Final = "transaction_mode"
 
 
 def has_no_effect(statement: Statement) -> bool:
-    """True for a SET of nothing but variables that only Vitess has, and that mean nothing here."""
+    """True for a SET of only variables that only Vitess has, and that have no effect here."""
     items = statement.shape.set
     return bool(items) and all(
         item.kind is SetKind.SYSTEM

@@ -1,4 +1,4 @@
-"""What each kind of statement does, from the text of a client's command to the answers on its link.
+"""Run each kind of statement, from the text of a client's command to the answers on its link.
 
 `StatementRunner.run` may wait; statements that need not wait take the hot path (`proxy.sql.fast_path`). `StatementRunner`
 begins with the handler of each kind.
@@ -62,11 +62,11 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sql.session_context import SessionContext
 
 
-# Kinds that may ask for the client's user. In a definition such a function means the user who calls it later.
+# Kinds that may call USER() and similar. In a definition these functions mean the user who calls it later.
 _TELL_WHO: Final = frozenset(
     {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.SET}
 )
-# Kinds that may read what a server reports of its databases.
+# Kinds that may read a server's description of its databases.
 _DESCRIBE: Final = _TELL_WHO | {Kind.SHOW, Kind.EXPLAIN, Kind.OTHER}
 
 
@@ -121,7 +121,7 @@ class StatementRunner:
             "CONNECTION_ID": b"%d" % context.connection_id,
             **dict.fromkeys(("USER", "SESSION_USER", "SYSTEM_USER"), login),
             # Drivers (mysql_async) that find themselves on this machine connect there again: it
-            # must not be the server's own, past the proxy.
+            # must not be the server's own socket, past the proxy.
             "@@SOCKET": literal((context.config.unix_socket or "").encode()),
         }
         if not self._state.account.is_own:
@@ -129,7 +129,7 @@ class StatementRunner:
             self._identity["CURRENT_USER"] = literal(account.encode())
 
     async def run(self, sql: bytes, reply: Reply) -> None:
-        """Run the text of one command: one statement, or several if the client may send them. Raises whatever stops it."""
+        """Run the text of one command: one statement, or several if the client may send them. Raises any error that stops it."""
         read = self._large_texts.read
         whole = await self._large_texts.parse(self._target.parse, sql)
         texts = [whole.sql]
@@ -149,8 +149,8 @@ class StatementRunner:
                 return
 
     async def run_one(self, statement: Statement, reply: Reply) -> bool:
-        """Run one statement that the user may run; False when its answer is an error."""
-        # USE leads away from a target whose replicas all ail.
+        """Run one statement that the user may run; False if its answer is an error."""
+        # USE leaves a target whose replicas are all unhealthy.
         if not self._branches.held and statement.shape.kind is not Kind.USE:
             self._target.leave_ailing_replicas()
         handler = self._handlers.get(statement.shape.kind, self._on_rows)
@@ -168,15 +168,15 @@ class StatementRunner:
             if changes_rights(statement.shape):
                 self._context.rights.desk.changed()
                 for shard in self._context.status.shards.values():
-                    shard.pool.outdate(time.monotonic())  # a login has the rights of its moment
+                    shard.pool.outdate(time.monotonic())  # logins keep their old rights
         if asks_locks and has_succeeded and lock_calls(statement).releases_all:
             self._state.locks = None
         return has_succeeded
 
     async def with_identity(self, statement: Statement, *, locks: bool = True) -> Statement:
-        """Return *statement* with the client's CONNECTION_ID() and user in it, and keyspaces' names in what it reads of databases.
+        """Return *statement* with the client's CONNECTION_ID() and user in it, and keyspaces' names in its lists of databases.
 
-        locks: put in the holder of a lock as well, which may be another one the next time.
+        locks: put in the holder of a lock as well, which may be another one next time.
         """
         if self._target.answerer(statement.shape) not in HAS_EXPRESSIONS:
             return statement
@@ -204,7 +204,7 @@ class StatementRunner:
             size_of(statement), lambda: self._target.parse(inline(statement, values, holders))
         )
 
-    # --- rows: SELECT, INSERT, UPDATE, DELETE and whatever else a shard may answer ----------
+    # --- rows: SELECT, INSERT, UPDATE, DELETE and other statements that a shard may answer --
 
     async def _on_rows(self, statement: Statement, reply: Reply) -> bool:
         read, size = self._large_texts.read, size_of(statement)
@@ -243,7 +243,7 @@ class StatementRunner:
     async def _ddl(
         self, statement: Statement, reply: Reply, warnings: Sequence[bytes] = ()
     ) -> bool:
-        """Run a definition on all shards, and answer the client; False when the answer is an error.
+        """Run a definition on all shards, and answer the client; False if the answer is an error.
 
         warnings: the proxy's own warnings, which follow those of the servers, as rows of SHOW WARNINGS.
         """
@@ -254,11 +254,11 @@ class StatementRunner:
         if statement.shape.uses & Uses.TEMPORARY_TABLE and view.is_sharded:
             raise Unsupported("temporary tables in a sharded keyspace; USE one shard for them")
         if statement.shape.uses & Uses.IMPLICIT_COMMIT and self._branches.in_transaction:
-            # On every shard of the transaction, and not just those that run the statement.
+            # On every shard of the transaction, not only those that run the statement.
             await self._branches.commit()
         database, leaves = place.database, self._target.drops_own_database(place)
         if leaves and await has_database(view.runtimes[0], view.database):
-            # A connection that stays the session's own has none afterwards only if it is in it.
+            # Afterwards a connection kept by the session has no database only if it was in this one.
             database = view.database
         if view.schema is None:
             await self._show_leases(view, place.statement.shape)
@@ -268,7 +268,7 @@ class StatementRunner:
         if leaves:
             self._target.leave()
         if statement.shape.verb == "ALTER" and statement.shape.target is not None:
-            # ALTER DATABASE: a connection has taken the character set of its database when it entered it.
+            # ALTER DATABASE: a connection takes the character set of its database when it enters it.
             view.outdate()
         if view.schema is None:
             await self._defined(view, place.statement.shape)
@@ -278,7 +278,7 @@ class StatementRunner:
         reply.ok(
             affected_rows=result.affected_rows,
             warnings=min(result.warnings + len(warnings), 0xFFFF),
-            # A server's words count its own warnings.
+            # A server's text counts its own warnings.
             info=b"" if warnings else result.info,
             status=Status.DB_DROPPED if leaves else 0,
             session_state=(schema_state("") if leaves else b"")
@@ -287,10 +287,10 @@ class StatementRunner:
         return True
 
     def _without_vindex(self, view: View, shape: Shape) -> list[bytes]:
-        """Return a warning for each table that a definition has made, and that no vindex places; as rows of SHOW WARNINGS."""
+        """Return a warning for each table that a definition has made and no vindex places, as rows of SHOW WARNINGS."""
         if not view.is_sharded:
             return []
-        # By the vschema that is in force now: a queue that was made has come into it.
+        # By the vschema in force now, which includes a queue that was just made.
         keyspace = self._context.catalog.view(view.keyspace.name).keyspace
         if keyspace.vschema is None:
             return []
@@ -313,7 +313,7 @@ class StatementRunner:
                     await self.routed.show_leases(runtime, table.name, UNKNOWN)
 
     async def _defined(self, view: View, shape: Shape) -> None:
-        """Have read what a DDL statement has changed; its rows, too, as it may have put others into a queue."""
+        """Have the tables that a DDL statement changed read again, with their rows, since it may have put some into a queue."""
         registry, keyspace = self._context.registry, view.keyspace.name
         names = frozenset(table.name for table in shape.tables)
         await registry.definitions_changed(keyspace, names)
@@ -327,13 +327,13 @@ class StatementRunner:
     async def _empty(self, statement: Statement, reply: Reply) -> bool:
         if not statement.sql.strip(b"; \t\n\r\f\v"):
             raise EmptyQuery
-        # A comment without an end takes what stands behind it.
+        # A comment without an end includes the text after it.
         size, behind = len(statement.sql), statement.sql + b"\n1"
         if (await self._large_texts.read(size, self._target.parse, behind)).shape.kind is (
             Kind.EMPTY
         ):
             raise SqlError("a comment has no end, near '/*'")
-        # A comment alone is answered OK by every server; drivers ping so.
+        # A server answers a comment alone with OK; drivers ping so.
         reply.ok()
         return True
 
@@ -344,7 +344,7 @@ class StatementRunner:
         return True
 
     async def use(self, target: str, reply: Reply) -> None:
-        """Make *target* the session's current one. Raises as `StatementCompiler.use`."""
+        """Make *target* the session's current one. Raises as `use` below."""
         await use(self._target, target)
         self._state.answered_since = True
         changed = STATE_CHANGED if self._state.tracks_changes else b""
@@ -373,7 +373,7 @@ class StatementRunner:
         return True
 
     async def definitions(self, statement: Statement) -> list[bytes]:
-        """Return the columns of a statement's answer, as far as the proxy makes that itself. Raises as the STREAM would."""
+        """Return the columns of a statement's answer, as far as the proxy makes the answer itself. Raises as the STREAM would."""
         if (answerer := await self.answers.answerer(statement)) is not None:
             return await self.answers.columns(answerer, statement)
         if statement.shape.stream is not None:
@@ -382,7 +382,7 @@ class StatementRunner:
 
 
 async def use(session: SessionTarget, target: str) -> None:
-    """Make *target* the session's current one: a keyspace, or a database that the server of an unsharded one has next to it.
+    """Make *target* the session's current one: a keyspace, or a database next to an unsharded one on its server.
 
     Raises as `SessionTarget.use`, and BackendUnavailable.
     """
@@ -396,9 +396,9 @@ async def use(session: SessionTarget, target: str) -> None:
 
 
 async def has_database(shard: ShardRuntime, database: str) -> bool:
-    """Return whether a server has a database; asked on a control connection, since the session's may be busy.
+    """Return whether a server has a database. Uses a control connection, since the session's may be busy.
 
-    Names are compared by the proxy, since `=` on the server ignores case, and names of databases do not.
+    The proxy compares the names, since `=` on the server ignores case, and database names do not.
     """
     rows = await shard.control.rows("SELECT schema_name FROM information_schema.schemata")
     return (database,) in rows

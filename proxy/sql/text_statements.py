@@ -1,6 +1,6 @@
 """`PREPARE s FROM '…'`, `EXECUTE s USING @a` and `DEALLOCATE PREPARE s`.
 
-A server would keep such a statement on one connection, and run it there unseen. The proxy keeps the text. An execution puts the
+A server would keep a named statement on one connection, and run it there unseen. The proxy keeps the text. An execution puts the
 values of the variables into the text, so that they route it, and runs it like any other text.
 """
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 STATEMENTS_MAX: Final = 1024
-# A shard is asked to prepare these kinds, so that wrong names are refused at the PREPARE; and what may be no statement at all.
+# Kinds that a shard prepares, so that wrong names are refused at the PREPARE, as are texts that may be no statement at all.
 _CHECKED: Final = frozenset(
     {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.OTHER}
 )
@@ -57,7 +57,7 @@ class _Kept(NamedTuple):
 class TextStatements:
     """The statements that one session has prepared by name.
 
-    run_one: runs the text of an execution. Returns False when its answer is an error.
+    run_one: runs the text of an execution. Returns False if its answer is an error.
     """
 
     def __init__(
@@ -75,12 +75,12 @@ class TextStatements:
         self._kept: dict[str, _Kept] = {}
 
     def clear(self) -> None:
-        """Remove all statements: the session is reset, or over."""
+        """Remove all statements: the session was reset or has ended."""
         for name in [*self._kept]:
             self._forget(name)
 
     def _forget(self, name: str) -> bool:
-        """Remove a statement; False where there is none."""
+        """Remove a statement; False if there is none."""
         kept = self._kept.pop(name, None)
         if kept is not None:
             self._context.memory.change(-len(kept.sql))
@@ -147,12 +147,12 @@ class TextStatements:
         return shape.kind in _OWN or self._target.answerer(shape) not in PREPARED_BY_SHARDS
 
     async def _text(self, statement: Statement, asked: Dynamic) -> bytes | None:
-        """Return the text to prepare, from its literal or its variable; None where that is NULL."""
+        """Return the text to prepare, from its literal or its variable; None if that is NULL."""
         text = asked.text
         if isinstance(text, Slot):
             if statement.sql.isascii() or SqlMode.OTHER_CHARSET not in statement.mode:
                 return str(statement.text(text)).encode("utf-8", "surrogateescape")
-            # The server knows what such characters, and a backslash behind them, are.
+            # The server knows the meaning of these characters, and of a backslash after them.
             tokens = statement_tokens(statement.shape.template)
             at = next(token for token in tokens if token.slot is not None)
             places = locate(statement.sql, statement.mode, (at.start, at.end))
@@ -161,7 +161,7 @@ class TextStatements:
         return value
 
     async def _bound(self, sql: bytes, asked: Dynamic) -> Statement:
-        """Return the statement to run, as the session's sql_mode of this moment reads it."""
+        """Return the statement to run, as read by the session's current sql_mode."""
         read = self._large_texts.read
         statement = await self._large_texts.parse(self._target.parse, sql)
         count = len(await read(len(sql), parameter_places, statement.sql, statement.mode))

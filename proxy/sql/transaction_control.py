@@ -1,7 +1,7 @@
-"""BEGIN, COMMIT, ROLLBACK and savepoints: on the one shard that is concerned, or on all of them.
+"""BEGIN, COMMIT, ROLLBACK and savepoints, on the one shard that is concerned or on all of them.
 
-BEGIN is answered here, and reaches a shard with the transaction's first statement there. Where one server has the whole
-transaction it gets the client's own words and gives its own answer; over several shards `proxy.execution.transaction` keeps
+BEGIN is answered here, and reaches a shard with the transaction's first statement there. If one server has the whole
+transaction, it gets the client's own text and gives its own answer; over several shards `proxy.execution.transaction` keeps
 the branches.
 """
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class TransactionControl:
     """Begins and ends the transactions of one session.
 
-    All methods return False when nothing may follow in the same text: the answer is an error of the
-    server's, or the client is disconnected.
+    All methods return False if nothing may follow in the same text: the answer is a server's
+    error, or the client is disconnected.
     """
 
     def __init__(self, context: SessionContext, routed: RoutedStatements) -> None:
@@ -38,7 +38,7 @@ class TransactionControl:
         self._routed = routed
 
     async def begin(self, statement: Statement, reply: Reply) -> bool:
-        """Begin a transaction. Raises Unsupported where none can begin."""
+        """Begin a transaction. Raises Unsupported if none can begin."""
         view = self._target.here()
         if view.is_replica and view.is_sharded:
             raise Unsupported("a transaction over replicas of several shards; USE one of them")
@@ -54,7 +54,7 @@ class TransactionControl:
             step, database = CompiledStatement(statement), self._target.database
             ok = await self._routed.on_shard(view.runtimes, database, step, reply)
             begun.reads_only = begun.reads_only or self._branches.reads_only
-            # A server that refuses it, as within a transaction of XA, has ended nothing.
+            # A server that refuses it, for example within a transaction of XA, has ended nothing.
             self._state.transaction = begun if ok else before
             return ok
         if begun.is_snapshot and self._target.view is not None:
@@ -64,7 +64,7 @@ class TransactionControl:
         return True
 
     def begin_now(self, statement: Statement) -> bool:
-        """Begin a transaction where nothing has to be asked or ended first; False where something has."""
+        """Begin a transaction if no query has to run and no transaction has to end first; else return False."""
         begun = Transaction.begun_by(statement)
         if self._state.transaction is not None or self._is_due(begun):
             return False
@@ -74,7 +74,7 @@ class TransactionControl:
     def _is_due(self, begun: Transaction) -> bool:
         """Return whether a BEGIN cannot wait for the first statement.
 
-        It ends locks and the like, takes a snapshot, or has the server report the transaction's state.
+        It ends locks, takes a snapshot, or makes the server report the transaction's state.
         """
         settings = self._state.settings
         return bool(
@@ -109,7 +109,7 @@ class TransactionControl:
             shard, database = None, self._target.database
             alone = self._branches.alone
             if alone is not None:
-                # One server, its own transaction: AND CHAIN and all.
+                # One server, its own transaction, with AND CHAIN and the rest.
                 shard, database = alone[0], alone[1].database
             elif not (self._branches.open or view.is_sharded) and (
                 chains or not self._state.settings.autocommit
@@ -141,7 +141,7 @@ class TransactionControl:
         )
 
     async def savepoint(self, statement: Statement, reply: Reply) -> bool:
-        """Set, release or go back to a savepoint. Raises as `Branches.savepoint`, and NoSuchSavepoint if no shard is asked."""
+        """Set, release or roll back to a savepoint. Raises as `Branches.savepoint`, and NoSuchSavepoint if no shard is queried."""
         shape = statement.shape
         if shape.verb == "ROLLBACK":
             self._branches.effects.partly_rolled_back()

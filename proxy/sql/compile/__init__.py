@@ -1,1 +1,1 @@
-"""From a statement to what its shards run: the target, the plan, and the texts for each shard."""
+"""Compile a statement for its shards: the target, the plan, and the text for each shard."""

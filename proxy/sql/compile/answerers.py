@@ -1,7 +1,7 @@
-"""Who answers a statement: shards, or the proxy because a server would answer something else. Pure.
+"""Choose the answerer of a statement: shards, or the proxy when a server would give another answer. Pure.
 
-A server knows its databases and not the keyspaces, its own connection ids and not those that KILL takes here. Texts, PREPARE in
-either protocol, the hot path and SET STATEMENT all ask `answerer`. To add an answer of the proxy, add a member to `Answerer`, a
+A server knows its databases but not the keyspaces, and its own connection ids but not those that KILL takes here. Texts, PREPARE in
+either protocol, the hot path and SET STATEMENT all use `answerer`. To add an answer of the proxy, add a member to `Answerer`, a
 row to `_BY_SHAPE`, and a row to `proxy.sql.own_answers`.
 """
 
@@ -30,7 +30,7 @@ from streamfrom.sqlparse_ext.writes.insert_gaps import next_values
 
 
 class Answerer(Enum):
-    """What answers a statement that shards do not answer by themselves."""
+    """The answerer of a statement that shards do not answer alone."""
 
     VEXPLAIN = auto()
     PROCESSLIST = auto()
@@ -41,15 +41,15 @@ class Answerer(Enum):
     CHOSEN_DATABASES = auto()  # a server evaluates the WHERE
     STATUS_TABLES = auto()  # a server evaluates the statement over the proxy's rows
     SESSION_STATUS = auto()  # a server's rows, some of them replaced
-    TABLES = auto()  # a server's rows, in a column that is called after a keyspace
-    SEQUENCE = auto()  # or a server, where `SELECT next value FROM t` reads a column
+    TABLES = auto()  # a server's rows, in a column named after a keyspace
+    SEQUENCE = auto()  # or a server, if `SELECT next value FROM t` reads a column
 
 
-# A server answers, and the proxy changes what it says.
+# A server answers, and the proxy changes the answer.
 RETOLD: Final = frozenset({Answerer.SESSION_STATUS, Answerer.TABLES})
-# What shards or these answer may have expressions, in which the client's user and connection id have to be put.
+# Statements answered by shards or by these may have expressions. The client's user and connection id go into them.
 HAS_EXPRESSIONS: Final = frozenset({None, Answerer.STATUS_TABLES, Answerer.SEQUENCE} | RETOLD)
-# What a shard prepares: by the binary protocol it knows the columns, and in text it reports its own status.
+# Statements that a shard prepares: the binary protocol needs the columns, and text PREPARE reports the shard's status.
 PREPARED_BY_SHARDS: Final = RETOLD | {None}
 _KINDS: Final = frozenset({Kind.SELECT, Kind.SHOW, Kind.EXPLAIN})
 
@@ -67,12 +67,12 @@ def lists_tables(shape: Shape) -> bool:
 
 
 def tables_column(database: str | None) -> str:
-    """Return what the column of SHOW TABLES is called."""
+    """Return the name of the column of SHOW TABLES."""
     return f"Tables_in_{database}"
 
 
 def tables_column_edits(shape: Shape, shown: str, database: str | None) -> list[Edit]:
-    """Return the edits of a SHOW TABLES that call its column after *database* instead of *shown*."""
+    """Return the edits of a SHOW TABLES that name its column after *database* instead of *shown*."""
     name, template = tables_column(shown).lower(), shape.template
     return [
         Edit(token.start, token.end, quoted(tables_column(database)))
@@ -81,7 +81,7 @@ def tables_column_edits(shape: Shape, shown: str, database: str | None) -> list[
     ]
 
 
-# What answers instead of former forms of SHOW.
+# The statements that replace former forms of SHOW.
 _GONE: Final = {
     ("QUEUE", "PARTITIONS"): "SELECT … FROM information_schema.partitions",
     ("KEYSPACES",): "SHOW VSCHEMA KEYSPACES",
@@ -104,7 +104,7 @@ _BY_SHAPE: Final[tuple[tuple[Callable[[Shape], bool], Answerer], ...]] = (
 
 
 def answerer(shape: Shape, schema: str | None) -> Answerer | None:
-    """Return what answers a statement of *shape*; None if shards do. Raises Unsupported for a SHOW that is gone.
+    """Return the answerer of a statement of *shape*; None for shards. Raises Unsupported for a SHOW that no longer exists.
 
     schema: the session's target if that is no keyspace.
     """

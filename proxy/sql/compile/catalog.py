@@ -1,7 +1,7 @@
 """The keyspaces of this proxy, and the view of them that a session's target gives.
 
 A target (`commerce`, `` `commerce:-80` ``, `` `commerce@primary` ``) becomes a `View`: the
-shards in reach, the planner that routes over them, the real database behind them.
+shards in reach, the planner that routes over them, and the real database behind them.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class FastRoute:
     plan: Plan  # finds the shard of a statement by its values
     _: KW_ONLY
     touches_messages: bool  # the shape names a message table, so its effect must be worked out
-    # What acks or INSERTs of the shape do, where that is known without completing them; else None.
+    # The effect of acks or INSERTs of the shape, if it is known without completing them; else None.
     ack: PlainAck | None = None
     insert: PlainInsert | None = None
-    # The shard of all statements of the shape, None where the values decide.
+    # The shard of all statements of the shape; None if the values decide.
     shard: ShardRuntime | None = None
-    any_of: tuple[ShardRuntime, ...] = ()  # the shards that answer alike, that one among them
-    # The latency class of a plain read, None where the shape may not share a connection.
+    any_of: tuple[ShardRuntime, ...] = ()  # all shards that give the same answer, `shard` too
+    # The latency class of a plain read; None if the shape may not share a connection.
     latency: LatencyClass | None = None
 
 
@@ -55,7 +55,7 @@ class View:
     """One keyspace, or some of its shards, as a session sees it.
 
     With *schema*, the view is of another database of a server instead: a system schema, or a database next to an
-    unsharded keyspace. Such a view has no message tables and no vschema.
+    unsharded keyspace. This view has no message tables and no vschema.
 
     Attributes:
         generation: the engine's generation for which `direct` is valid.
@@ -72,7 +72,7 @@ class View:
         is_replica: bool = False,
         schema: str | None = None,
     ) -> None:
-        self.name = name  # the target as the client writes it, `commerce:-80`
+        self.name = name  # the target as the client writes it (`commerce:-80`)
         # The name of a database that is no keyspace; None for the shards' own databases.
         self.schema = schema
         self.is_replica = is_replica  # statements go to a replica of each shard
@@ -93,19 +93,19 @@ class View:
 
         # Returns the columns that an INSERT without a column list fills, in lower case; None if they are unknown.
         self.columns_of = columns_of
-        # The hot path's route of each shape, None for a shape that takes the long way.
+        # The hot path's route of each shape; None for a shape that takes the long way.
         self.direct: dict[Shape, FastRoute | None] = {}
         self.replan(keyspace)
 
     def replan(self, keyspace: Keyspace) -> None:
         """Route by the vschema of *keyspace* from the next statement on.
 
-        The keyspace has the same shards as before. A statement that runs keeps its route.
+        The keyspace has the same shards as before. A running statement keeps its route.
         """
         self.keyspace = keyspace
         self.planner = Planner(keyspace, self.shards, self.columns_of)
         self.direct.clear()
-        # -1 is no generation of the engine, so the next statement builds the hot path's routes again.
+        # -1 is no generation of the engine, so the next statement rebuilds the hot path's routes.
         self.generation = -1
 
     @property
@@ -115,24 +115,24 @@ class View:
 
     @property
     def is_part(self) -> bool:
-        """True of some of a keyspace's shards, or of its replicas; False of the keyspace as its name alone means it."""
+        """True for some of a keyspace's shards, or for replicas; False for the plain keyspace."""
         return self.schema is None and (self.is_narrowed or self.is_replica)
 
     @property
     def is_ailing(self) -> bool:
-        """True when a replica that the view reads from is not healthy."""
+        """True if a replica that the view reads from is not healthy."""
         return self.is_replica and any(
             runtime.trouble is not None for runtime in self._runtimes.values()
         )
 
     @property
     def has_neighbours(self) -> bool:
-        """True when the view has one server, whose other databases a session may use and write."""
+        """True if the view has one server, whose other databases a session may use and write."""
         return len(self.keyspace.shards) == 1 and not (self.keyspace.sharded or self.is_replica)
 
     def neighbour(self, database: str) -> View:
-        """Return a view of another database on the server of this view, of which `has_neighbours` is true."""
-        # No vschema: the tables of such a database are on its one server, whatever their names.
+        """Return a view of another database on this view's server. Needs `has_neighbours`."""
+        # No vschema: all tables of this database are on its one server.
         keyspace = Keyspace(database, self.keyspace.shards)
         runtimes = {shard.name: runtime for shard, runtime in self._runtimes.items()}
         return View(database, keyspace, self.shards, runtimes, self._registry, schema=database)
@@ -142,20 +142,20 @@ class View:
         return any(runtime in servers for runtime in self.runtimes)
 
     def outdate(self) -> None:
-        """Have new sessions log in again, after a change of what a login takes from the servers."""
+        """Make new sessions log in again, after a change to data that a login reads from the servers."""
         for runtime in self.runtimes:
             runtime.pool.outdate(time.monotonic())
 
     @property
     def databases(self) -> set[str]:
-        """The real databases' names: one, unless shards were given different ones."""
+        """The real databases' names: one, unless the shards' names differ."""
         if self.schema is not None:
             return {self.schema}
         return {runtime.database for runtime in self._runtimes.values()}
 
     @property
     def server(self) -> tuple[str, int, str | None]:
-        """The address of the first shard; one server can describe all views with the same address."""
+        """The address of the first shard. One server can describe all views with the same address."""
         dsn = self._runtimes[self.shards[0]].dsn
         return dsn.host, dsn.port, dsn.unix_socket
 
@@ -165,7 +165,7 @@ class View:
 
     @property
     def is_mariadb(self) -> bool:
-        """True when the servers are MariaDB, False while none was ever reached."""
+        """True if the servers are MariaDB, False until one was reached."""
         return any(runtime.is_mariadb for runtime in self._runtimes.values())
 
     @property
@@ -210,12 +210,12 @@ class Catalog:
                     yield Tablet(*key, one is primary, server, one.dsn.host, is_serving)
 
     def every_shard(self, near: View) -> tuple[ShardRuntime, ...]:
-        """Return all shards' primaries, behind those of *near*."""
+        """Return all shards' primaries, those of *near* first."""
         every = (self._runtimes[k.name, s.name] for k in self.keyspaces for s in k.shards)
         return tuple(dict.fromkeys((*near.runtimes, *every)))
 
     def names_on(self, server: tuple[str, int, str | None]) -> dict[str, list[str]]:
-        """Return what clients call each database on a server that is a keyspace's, the usual name first."""
+        """Return the clients' names for each database on a server of a keyspace, the usual name first."""
         found: dict[str, list[str]] = {}
         for keyspace in self.keyspaces:
             usual = keyspace.name
@@ -227,25 +227,25 @@ class Catalog:
                         continue
                     target = f"{keyspace.name}:{shard.name}"
                     names = found.setdefault(runtime.database, [])
-                    # Of several shards on one server the first one is the keyspace.
+                    # If several shards are on one server, the first stands for the keyspace.
                     names += [usual, target] if usual else [target]
                     usual = ""
         return found
 
     def sequence(self, name: str, home: Keyspace) -> tuple[ShardRuntime, str]:
-        """Return the shard and the table of the sequence that *name* means in the vschema of *home*. Raises VschemaError."""
+        """Return the shard and the table of the sequence *name* in the vschema of *home*. Raises VschemaError."""
         place = resolve(name, home, self._keyspaces)
         return self._runtimes[place.keyspace.name, place.shard.name], place.table
 
     def replace(self, keyspace: Keyspace) -> None:
-        """Put *keyspace*, a new one or one with another vschema, into force for all sessions at once."""
+        """Put *keyspace*, a new one or one with a changed vschema, into force for all sessions at once."""
         self._keyspaces[keyspace.name] = keyspace
         for view in (*self._views.values(), *self._system_views.values()):
             if view.keyspace.name == keyspace.name:
                 view.replan(keyspace)
 
     def forget(self, keyspaces: Iterable[str], servers: Collection[ShardRuntime]) -> None:
-        """Have no session begin to use *keyspaces*, or *servers*, that are gone."""
+        """Stop sessions from starting to use *keyspaces* or *servers*, which are gone."""
         for name in keyspaces:
             del self._keyspaces[name]
         self._views = {k: v for k, v in self._views.items() if not v.is_on(servers)}
@@ -254,7 +254,7 @@ class Catalog:
         }
 
     def view(self, text: str) -> View:
-        """Return the view that a target text means.
+        """Return the view of a target text.
 
         Raises UnknownDatabase, Unsupported for a form that is not served, NoHealthyReplica, or EngineError for a malformed
         target and for shards that do not exist.
@@ -274,7 +274,7 @@ class Catalog:
         else:
             shards = keyspace.shards
         is_replica = target.tablet_type == "replica"
-        # Part of the key below: sessions that read from the same replicas share a view, and its
+        # Part of the key below: sessions that read from the same replicas share a view and its
         # plans.
         picked = self._pick(keyspace, shards) if is_replica else ()
         key = (keyspace.name, shards, picked)

@@ -1,4 +1,4 @@
-"""Large texts are read in threads, while the loop serves other sessions.
+"""Read large texts in threads, while the loop serves other sessions.
 
 The functions that read a text are pure, so any thread may run them. No call in it holds the interpreter for more than 2
 ms (`sqlparse_ext.text.chunks`); between calls the loop's thread can run. The session is busy as with any statement: the
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Statement
 
 
-# How many texts are read at once; others wait for their turn. More threads would be no faster, since
+# How many texts are read at once; others wait their turn. More threads would be no faster, since
 # one thread computes at a time, and each takes a share of the loop's time.
 AT_ONCE: Final = 2
 
@@ -37,7 +37,7 @@ _Parameters = ParamSpec("_Parameters")
 
 
 def size_of(statement: Statement) -> int:
-    """Return how long a statement takes to read, in bytes of literals; those of its template take longer."""
+    """Return the cost of reading a statement, in bytes of literals. Bytes of its template take longer."""
     weight = LARGE_TEXT_BYTES // LARGE_TEMPLATE_BYTES
     return max(len(statement.sql), weight * len(statement.shape.template))
 
@@ -61,7 +61,7 @@ class LargeTexts:
     async def parse(
         self, parse: Callable[[bytes, int | None], Statement], sql: bytes
     ) -> Statement:
-        """Return what *sql* is. Raises what *parse*, of `SessionTarget`, raises, or `interrupt` was given."""
+        """Parse *sql*. Raises as *parse*, a method of `SessionTarget`, or the error given to `interrupt`."""
         if len(sql) <= LARGE_TEXT_BYTES:
             with suppress(LongTemplate):
                 return parse(sql, LARGE_TEMPLATE_BYTES)
@@ -74,12 +74,12 @@ class LargeTexts:
         *args: _Parameters.args,
         **kwargs: _Parameters.kwargs,
     ) -> _Result:
-        """Return what *function*, which reads a text of *size* bytes, returns. Raises what it raises, or `interrupt` was given."""
+        """Return the result of *function*, which reads a text of *size* bytes. Raises its error, or the one given to `interrupt`."""
         if size > LARGE_TEXT_BYTES:
             return await self._in_thread(function, *args, **kwargs)
         slices = Slices()
         result = function(*args, **kwargs)
-        # A statement is read up to eight times. Other sessions have a turn in between.
+        # A statement is read up to eight times. Other sessions get a turn in between.
         await slices.breathe()
         return result
 
@@ -105,7 +105,7 @@ class LargeTexts:
             is_over = True
 
     async def pause(self, seconds: float) -> None:
-        """Wait, between two pieces of a statement's work. Raises what `interrupt` was given."""
+        """Wait between two pieces of a statement's work. Raises the error given to `interrupt`."""
         await self._interruptible(asyncio.ensure_future(asyncio.sleep(seconds)))
 
     async def _interruptible(self, waiting: asyncio.Future[_Result]) -> _Result:
@@ -122,7 +122,7 @@ class LargeTexts:
             self._under_way = None
 
     def interrupt(self, error: StreamfromError) -> bool:
-        """End the reading under way with *error*; False when there is none."""
+        """End the reading under way with *error*; False if there is none."""
         if self._under_way is None or self._under_way.done():
             return False
         self._error = error
@@ -131,4 +131,4 @@ class LargeTexts:
 
 
 class _Abandoned(Exception):
-    """No session waits for what is being read."""
+    """No session waits for the text being read."""

@@ -1,4 +1,4 @@
-"""Where the statements of a session run: in its target, or in the keyspaces that qualify their names."""
+"""Find where a session's statements run: in its target, or in the keyspaces that qualify their names."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.cache import StatementCache
 
 
-# The first characters of a target that names no keyspace.
+# The first characters of a target without a keyspace.
 _PARTS: Final = frozenset({":", "/", "[", "@"})
 _READS: Final = frozenset({Kind.SELECT, Kind.SHOW, Kind.EXPLAIN, Kind.SET, Kind.SAVEPOINT})
 _QUERIES: Final = frozenset({Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE})
-# Kind.OTHER has statements that were not understood as well, such as BEGIN NOT ATOMIC.
-# What they name, the proxy itself reads.
+# Kind.OTHER also covers statements that were not understood, such as BEGIN NOT ATOMIC.
+# The names in the kinds below are read by the proxy itself.
 _NAME_NO_PLACE: Final = frozenset({Kind.USE, Kind.STREAM, Kind.QUEUE, Kind.EMPTY, Kind.KILL})
 _OTHER_READS: Final = frozenset({"DO", "HANDLER", "CHECKSUM", "HELP", "GET", "SIGNAL"})
 
 
 class StatementTarget(NamedTuple):
-    """Where a statement runs."""
+    """The place where a statement runs."""
 
     view: View
     database: str | None  # the default database of the backend connection, None for no default
@@ -66,14 +66,14 @@ class StatementTarget(NamedTuple):
 
 
 class SessionTarget:
-    """The target of one session, and what names in its statements mean there."""
+    """The target of one session, and the meaning of names in its statements."""
 
     def __init__(
         self, state: SessionState, catalog: Catalog, registry: Registry, cache: StatementCache
     ) -> None:
         self.view: View | None = None  # the session's current target, None before any `USE`
         self.name = ""  # the target as the client wrote it, "" before any `USE`
-        # The view of the database that the session used and dropped.
+        # The view of a database that the session used and then dropped.
         self._left: View | None = None
         # Views by target: a session stays with the replicas that it read from first.
         self._replicas: dict[str, View] = {}
@@ -83,14 +83,14 @@ class SessionTarget:
         self._cache = cache
 
     def parse(self, sql: bytes, template_max: int | None = None) -> Statement:
-        """Return the facts of one statement.
+        """Parse one statement.
 
-        Raises SqlError if it is malformed, Unsupported if it is for several shards and has characters of a set that allows a
-        quote or a backslash as the second half of one, LongTemplate as `StatementCache.get`.
+        Raises SqlError if it is malformed, Unsupported if it is for several shards and uses a character set in which a quote or
+        a backslash can be the second half of a character, LongTemplate as `StatementCache.get`.
         """
         state = self._state
         statement = self._cache.get(sql, state.mode, template_max)
-        # In this order, since a test of a flag of an enumeration costs more than the others.
+        # In this order, since testing a flag of an enumeration costs more than the others.
         if sql.isascii() or SqlMode.OTHER_CHARSET not in state.mode:
             return statement
         if state.unread is not None and self.here().is_sharded:
@@ -130,7 +130,7 @@ class SessionTarget:
             )
         elif schema == STATUS_SCHEMA:
             home = self.here()
-            if home.schema is not None:  # next to a keyspace, and none itself
+            if home.schema is not None:  # a database next to a keyspace, which is none itself
                 home = self._catalog.anywhere()
             self.view = self._catalog.system_view(STATUS_SCHEMA, home)
         else:
@@ -148,16 +148,16 @@ class SessionTarget:
 
     def lookup(self, target: str) -> View:
         """Return the view that *target* names. Raises UnknownDatabase, Unsupported or EngineError."""
-        # With another replica for each statement a session could see a row, and then not see it.
+        # If each statement used another replica, a session could see a row and then no longer see it.
         view = self._replicas.get(target) or self._catalog.view(target)
         if view.is_replica:
             self._replicas[target] = view
         return view
 
     def named(self, name: str) -> View:
-        """Return what the name of a database means: a target, or the session's own by the name that the server has for it.
+        """Return the view that a database name means: a target, or the session's own target under the server's name for it.
 
-        That name is what DATABASE() says, and what stands in the text of a view. Raises as `lookup`.
+        DATABASE() returns that name, and the text of a view contains it. Raises as `lookup`.
         """
         try:
             return self.lookup(name)
@@ -167,7 +167,7 @@ class SessionTarget:
             return self.view
 
     def leave_ailing_replicas(self) -> None:
-        """Read from other replicas from now on where one is not healthy. Raises as `lookup`."""
+        """Read from other replicas from now on if one is not healthy. Raises as `lookup`."""
         if not self._replicas:
             return
         self._replicas = {name: v for name, v in self._replicas.items() if not v.is_ailing}
@@ -183,18 +183,18 @@ class SessionTarget:
         return self.view or self._left or self._catalog.anywhere()
 
     def beside(self) -> View:
-        """Return the view next to which a database is that is no keyspace: `here`, without a target an unsharded one."""
+        """Return the view next to which databases outside keyspaces are: `here`, or without a target an unsharded keyspace."""
         return self.view or self._left or self._catalog.beside()
 
     def any_of(
         self, view: View, database: str | None, shape: Shape
     ) -> tuple[ShardRuntime, ...]:
-        """Return the shards that answer alike a statement whose route is AnyShard; *database* as of its place.
+        """Return the shards that give the same answer to a statement whose route is AnyShard; *database* is that of its place.
 
-        They are those of *view*, and with no database at all those of every keyspace, where the session's account is theirs.
+        They are those of *view*. Without a database they are those of every keyspace, if the session's account is theirs.
         """
         if lists_tables(shape) or shape.target is not None or database_names(shape).places:
-            # Its text has the name of the first shard's database.
+            # Its text contains the name of the first shard's database.
             name = view.runtimes[0].database
             return tuple(each for each in view.runtimes if each.database == name)
         if database is not None or shape.tables or self._state.account.is_own:
@@ -203,8 +203,8 @@ class SessionTarget:
 
     @staticmethod
     def shards_to_prepare(view: View, shape: Shape) -> tuple[ShardRuntime, ...]:
-        """Return the shards that know the columns of a statement's answer: the one that all such statements go to, else any."""
-        # What no shard could run yet, such as an INSERT whose ids the proxy is to give, any can prepare.
+        """Return the shards that know the columns of a statement's answer: the one that all these statements go to, else any."""
+        # Any shard can prepare statements that none could run yet, such as an INSERT whose ids the proxy will give.
         with contextlib.suppress(StreamfromError):
             always = view.planner.plan(shape).always
             if type(always) is OneShard:
@@ -212,7 +212,7 @@ class SessionTarget:
         return view.runtimes
 
     def drops_own_database(self, place: StatementTarget) -> bool:
-        """True when *place* is that of a DROP DATABASE of the session's own database."""
+        """True if *place* is that of a DROP DATABASE of the session's own database."""
         shape = place.statement.shape
         return (
             makes_or_drops_database(shape)
@@ -229,7 +229,7 @@ class SessionTarget:
     @property
     def database(self) -> str | None:
         """The default database of a backend connection of the current target; None for no default."""
-        # No server has a database of that name, so unqualified names mean nothing.
+        # No server has a database of that name, so unqualified names have no meaning.
         if self.view is None or self.view.schema == STATUS_SCHEMA:
             return None
         return self.view.database
@@ -257,7 +257,7 @@ class SessionTarget:
             and shape.target is None
             and any(table.schema is None for table in shape.tables)
         ):
-            # A connection that the session keeps still has its former default database.
+            # A connection kept by the session still has its former default database.
             raise NoDatabaseSelected
         here = self.here()
         if not names:
@@ -266,7 +266,7 @@ class SessionTarget:
         if not views:
             return StatementTarget(self.beside(), self.database, statement)
         if self.view is not None and self._are_beside(views, shape):
-            # Other unqualified names, such as those of functions, mean the session's own target as well.
+            # Other unqualified names, such as those of functions, also belong to the session's own target.
             return StatementTarget(
                 self.view, self.database, self._renamed(statement, views, self.view)
             )
@@ -274,7 +274,7 @@ class SessionTarget:
             raise NoDatabaseSelected
         leading = self._leading(views, shape)
         first = leading[0]
-        # An unqualified name means the session's own target, wherever the others lead.
+        # An unqualified name belongs to the session's own target, whatever the other names are.
         is_mixed = self.view not in (None, first) and self._has_unqualified(statement)
         if is_mixed and self._may_stay(views, shape):
             return StatementTarget(here, self.database, self._renamed(statement, views, here))
@@ -285,21 +285,21 @@ class SessionTarget:
         return StatementTarget(first, first.database, self._renamed(statement, views, first))
 
     def _views_named(self, names: Iterable[str]) -> tuple[dict[str, View], bool]:
-        """Return what *names* mean, and whether one is a database that is no keyspace. Raises as `lookup`."""
+        """Return the views of *names*, and whether one is a database that is no keyspace. Raises as `lookup`."""
         views: dict[str, View] = {}
         unknown = False
         for name in names:
             try:
                 views[name] = self.named(name)
             except StreamfromError:
-                # A database of the server that is no keyspace; the server says what it is.
+                # A database of the server that is no keyspace; the server reports an error if there is none.
                 if self.beside().is_sharded:
                     raise
                 unknown = True
         return views, unknown
 
     def _has_unqualified(self, statement: Statement) -> bool:
-        """True when a statement names a table or program of the session's own database."""
+        """True if a statement names a table or program of the session's own database."""
         shape = statement.shape
         if shape.kind is Kind.SHOW or any(
             each.role is Qualified.ALONE for each in database_names(shape).places
@@ -317,7 +317,7 @@ class SessionTarget:
         )
 
     def _leading(self, views: Mapping[str, View], shape: Shape) -> list[View]:
-        """Return the places that decide where a statement runs: the tables of its foreign keys do not, if its server has them."""
+        """Return the places that decide where a statement runs. Tables of its foreign keys do not decide if its server has them."""
         names = {
             each.name
             for each in database_names(shape).places
@@ -333,9 +333,9 @@ class SessionTarget:
         return list(views.values())
 
     def _may_stay(self, views: Mapping[str, View], shape: Shape) -> bool:
-        """True where the session's own connection may run a statement that names databases of other keyspaces.
+        """True if the session's own connection may run a statement that names databases of other keyspaces.
 
-        Their databases are on its server, and are only named in a definition, or before programs.
+        Their databases are on its server, and are only named in a definition or as qualifiers of programs.
         """
         here = self.here()
         return all(_is_next_to(view, here) for view in views.values()) and (
@@ -348,7 +348,7 @@ class SessionTarget:
     ) -> Statement:
         """Return *statement* for *place*, with the real databases' names in it.
 
-        Where shards have databases of several names there is no qualifier, which means the connection's own.
+        If the shards' databases have several names, there is no qualifier, which means the connection's own.
         """
         shape = statement.shape
         mapping: dict[str, str | None] = {}
@@ -377,7 +377,7 @@ class SessionTarget:
         return self._cache.with_words(statement, text, edits)
 
     def names_only_itself(self, view: View, shape: Shape) -> bool:
-        """Return whether all databases that a statement names are that of *view*, by the name that its servers have for it."""
+        """Return whether a statement names only the database of *view*, by the name that its servers have for it."""
         names = databases_named(shape)
         if not names:
             return True
@@ -385,7 +385,7 @@ class SessionTarget:
         return names == {own} == view.databases and not view.is_part
 
     def _described(self, statement: Statement) -> StatementTarget | None:
-        """Return where keyspaces are described that a query names; None where it names none."""
+        """Return the place that describes the keyspaces a statement queries; None if it names none."""
         here, database = self.view, self.database
         views: dict[str, View] = {}
         for name in schemas_asked(statement, database):
@@ -413,10 +413,10 @@ class SessionTarget:
         return StatementTarget(first, first.database, statement)
 
     def shown_names(self, statement: Statement) -> tuple[View, dict[str, str]]:
-        """Return where a statement that `describes` runs, and what databases there are called in its rows.
+        """Return where a statement that `describes` runs, and the names that its rows show for the databases there.
 
-        That is a keyspace's name, or the session's own target; else the name that the statement has for it. There is none
-        where the server's names are right. Raises as `resolve`.
+        That is a keyspace's name, or the session's own target; else the name that the statement uses. It is empty
+        if the server's names are right. Raises as `resolve`.
         """
         view = self.resolve(statement).view
         known = self._catalog.names_on(view.server)
@@ -439,10 +439,10 @@ class SessionTarget:
         return view, shown
 
     def _are_beside(self, views: Mapping[str, View], shape: Shape) -> bool:
-        """True where the session's connection reaches the databases of all *views*, by the same names.
+        """True if the session's connection reaches the databases of all *views* by the same names.
 
         Only databases next to a keyspace share its connections. Two keyspaces on one server do not: a connection of one would
-        not see what a transaction has written in the other.
+        not see rows that a transaction has written in the other.
         """
         return all(
             view.has_neighbours
@@ -464,10 +464,10 @@ class SessionTarget:
         return StatementTarget(view, None, self._renamed(statement, {name: view}, view))
 
     def stream_source(self, table: TableRef) -> tuple[View, MessageTable]:
-        """Return what `STREAM … FROM table` reads.
+        """Return the view and the message table that `STREAM … FROM table` reads.
 
         Raises TableNotFound for other tables, TableLoadError for one that cannot be used, NoDatabaseSelected for an unqualified
-        name that no keyspace alone has.
+        name that several keyspaces have, or none.
         """
         if table.schema is not None:
             view = self.named(table.schema)
@@ -491,18 +491,18 @@ class SessionTarget:
         return self._catalog.view(keyspace)
 
     def answerer(self, shape: Shape) -> Answerer | None:
-        """Return what answers a statement of *shape*; None if shards do. A SEQUENCE may prove to be a column."""
+        """Return the answerer of a statement of *shape*; None for shards. A SEQUENCE may prove to be a column."""
         return answerer(shape, self.schema)
 
     def touches_messages(self, view: View, shape: Shape) -> bool:
-        """True when a statement of this shape names a message table, usable or not."""
+        """True if a statement of this shape names a message table, usable or not."""
         keyspace = view.keyspace.name if view.schema is None else view.schema
         return any(self._registry.table(keyspace, table.name) for table in shape.tables)
 
 
 def _names_a_table_without_database(shape: Shape) -> bool:
     if shape.kind is Kind.DDL:
-        # What a definition refers to may be in the database of what it defines.
+        # A definition's references may be in the database of the object that it defines.
         return bool(shape.tables) and shape.tables[0].schema is None
     return shape.kind in _QUERIES and database_names(shape).has_unqualified_tables
 
@@ -514,7 +514,7 @@ def _is_next_to(view: View, here: View) -> bool:
 
 
 def _spelled(names: Sequence[str], texts: Sequence[str]) -> str | None:
-    """Return by which of its *names* a database is meant in *texts*; None if by none. Raises Unsupported for two."""
+    """Return the one of a database's *names* that *texts* contain; None if there is none. Raises Unsupported for two."""
     exact = [name for name in dict.fromkeys(names) if name in texts]
     if len(exact) > 1:
         raise Unsupported(
@@ -526,7 +526,7 @@ def _spelled(names: Sequence[str], texts: Sequence[str]) -> str | None:
 
 @lru_cache(maxsize=1024)
 def _named(shape: Shape, mode: SqlMode, settings: Settings) -> Shape:
-    """Return *shape* with the names of tables and its target as they are, whatever wrote them."""
+    """Return *shape* with literal names of tables and target, however the statement wrote them."""
 
     def known(name: str) -> str:
         raw = name.encode("utf-8", "surrogateescape")
@@ -545,10 +545,10 @@ def _named(shape: Shape, mode: SqlMode, settings: Settings) -> Shape:
 
 
 def check_target(view: View, shape: Shape) -> None:
-    """Raise ReplicaTarget for a statement that may write, where the target is a replica."""
+    """Raise ReplicaTarget for a statement that may write if the target is a replica."""
     if view.is_replica and (
         not (shape.kind in _READS or (shape.kind is Kind.OTHER and shape.verb in _OTHER_READS))
-        or shape.verb == "ANALYZE"  # it runs what it explains
+        or shape.verb == "ANALYZE"  # it runs the statement that it explains
         or shape.uses & Uses.GLOBAL_SCOPE
         or asks_sequence(shape)
     ):
@@ -559,7 +559,7 @@ def usable_table(table: MessageTable | TableLoadError) -> MessageTable:
     """Return *table*. Raises TableLoadError for one that failed to load."""
     if isinstance(table, MessageTable):
         return table
-    # A new exception: the registry's own would gather the tracebacks of all sessions.
+    # A new exception: the registry's own would collect the tracebacks of all sessions.
     raise TableLoadError(table.table, table.reason)
 
 

@@ -1,4 +1,4 @@
-"""The step from a statement's text to what is sent: its place, its text, and its effect on messages.
+"""Compile a statement's text into the text to send: find its place, complete it, and work out its effect on messages.
 
 The hot path and the long way both compile statements here. `session_target` finds the place. On a message table the
 statement is completed (see `sqlparse_ext.writes.completion`), and its effect on messages is worked out before it runs.
@@ -58,14 +58,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GivenIds:
-    """The ids of one INSERT."""
+    """The ids given to one INSERT."""
 
     table: str
     column: str
-    ids: Sequence[int]  # in the order of the rows, rising
+    ids: Sequence[int]  # in the order of the rows, ascending
     count: int  # the number of the statement's rows
-    may_update: bool  # a row that is there may be updated
-    # The statement was given `LAST_INSERT_ID(id)`, so the server's insert id is that of an updated row.
+    may_update: bool  # an existing row may be updated
+    # The statement contains `LAST_INSERT_ID(id)`, so the server's insert id is that of an updated row.
     names_updated: bool
 
     async def told(
@@ -80,9 +80,9 @@ class GivenIds:
 
         affected: the affected rows of all *shards*.
         servers: the insert id of the servers' answers, 0 for none.
-        before: the session's LAST_INSERT_ID() before the statement, where it `names_updated`.
+        before: the session's LAST_INSERT_ID() before the statement, if it `names_updated`.
 
-        Raises BackendUnavailable or BackendError if a shard does not say which rows it has.
+        Raises BackendUnavailable or BackendError if a shard does not report which rows it has.
         """
         first = await self._first(shards, affected)
         if first:
@@ -109,7 +109,7 @@ class GivenIds:
         return min(found, default=0)
 
 
-# The source of ids for messages without one; no sequence has this name.
+# Names the source of ids for messages without one; no sequence has this name.
 MESSAGE_IDS: Final = ""
 _SHAPES_MAX: Final = 8192
 _INSERTS: Final = frozenset({Kind.INSERT, Kind.REPLACE})
@@ -130,17 +130,17 @@ class CompiledStatement:
 
     statement: Statement
     table: str = ""  # the message table that the statement writes; else ""
-    effect: Effect | None = None  # what the statement will do to `table`; else None
-    # When a plain ack acknowledges (`FastRoute.ack`), whose statement is as its client wrote it; else None.
+    effect: Effect | None = None  # the statement's effect on `table`; else None
+    # The time that a plain ack (`FastRoute.ack`) writes, if its statement is as the client wrote it; else None.
     acked_ns: int | None = None
     insert_id: int = 0  # the first value that a sequence gave the statement; 0 for none
-    # The last id that the client gave its rows, which the OK has as with AUTO_INCREMENT; 0 for none.
+    # The last id that the client gave its rows, which the OK returns as with AUTO_INCREMENT; 0 for none.
     own_id: int = 0
-    # The values that a sequence gave it where they may not become rows; else None.
+    # The values that a sequence gave the statement, if they may not become rows; else None.
     given: GivenIds | None = None
     # The rows of the table may not show yet which messages were acknowledged.
     acks_early: bool = False
-    # The rows that it inserts are those of its SELECT, which have been read.
+    # Its rows are those of its SELECT, which have been read.
     has_selected: bool = False
 
 
@@ -155,14 +155,14 @@ class StatementCompiler:
         cache: StatementCache,
         clock: Clock,
     ) -> None:
-        # Where they run, and what names in them mean there.
+        # Where statements run, and the meaning of names in them.
         self.target = SessionTarget(state, catalog, registry, cache)
         self._state = state
         self._registry = registry
         self._cache = cache
         self.clock = clock  # the time that statements are completed with
-        # The keyspaces and names of message tables of which the session's account may not change `epoch`, so that its acks
-        # count no send.
+        # The keyspaces and names of message tables whose `epoch` the session's account may not change, so that its acks
+        # count no delivery.
         self.uncounted: set[tuple[str, str]] = set()
 
     def check(self, statement: Statement) -> None:
@@ -187,14 +187,14 @@ class StatementCompiler:
     def routed(
         self, view: View, statement: Statement, *, has_own_clock: bool = False
     ) -> tuple[CompiledStatement, Route]:
-        """Return the compiled statement, as `compile`, and its route. Raises what either raises."""
+        """Return the compiled statement, as `compile`, and its route. Raises as `compile` and the planner."""
         step = self.compile(view, statement, has_own_clock=has_own_clock)
         return step, view.planner.plan(step.statement.shape).route(step.statement)
 
     def sequence_of(self, view: View, shape: Shape) -> AutoIncrement | None:
-        """Return the column of an INSERT that takes values of a sequence; None where none does.
+        """Return the column of an INSERT that takes values of a sequence; None if there is none.
 
-        In a target of some shards no sequence is used: the rows go to these shards as they are. The sequence of a message
+        A target of some shards uses no sequence: the rows go to these shards unchanged. The sequence of a message
         table with vt_auto_id is MESSAGE_IDS.
         """
         if shape.kind not in _INSERTS or not shape.tables or view.schema is not None:
@@ -218,7 +218,7 @@ class StatementCompiler:
         )
 
     def sample(self, view: View, statement: Statement) -> Statement:
-        """Return an INSERT as it would be with values of its sequence. Raises Unsupported."""
+        """Return an INSERT with sample values of its sequence. Raises Unsupported."""
         auto = self.sequence_of(view, statement.shape)
         if auto is None:
             return statement
@@ -226,7 +226,7 @@ class StatementCompiler:
         return self.target.parse(gaps.filled(statement.sql, range(1, len(gaps) + 1)))
 
     def is_sent_as_written(self, view: View, shape: Shape) -> bool:
-        """Return whether servers understand such a statement without other names or values put into it.
+        """Return whether servers understand a statement of *shape* without other names or values put into it.
 
         On a message table it may still be completed. Uses of session state do not count.
         """
@@ -248,7 +248,7 @@ class StatementCompiler:
         has_own_clock: the statement runs with a @@timestamp that the client has set.
 
         Raises TableLoadError; Unsupported if a time column is compared with or set to a moment that cannot be nanoseconds;
-        DelayRefused if it schedules a message for later, or may do so, where vt_delayed is off.
+        DelayRefused if it schedules a message for later, or may do so, although vt_delayed is off.
         """
         touched = self._touched(view, statement.shape)
         if touched is None:
@@ -259,7 +259,7 @@ class StatementCompiler:
         completed = complete(statement, facts, self.clock.time_ns(), times)
         if completed is not None:
             if (has_own_clock or self._state.has_own_clock) and (
-                # The statement is completed at two moments. If the texts differ, the text holds the proxy's time.
+                # The statement is completed at two moments. If the texts differ, the text contains the proxy's time.
                 complete(statement, facts, 1, times) != complete(statement, facts, 2, times)
             ):
                 raise Unsupported(
@@ -275,13 +275,13 @@ class StatementCompiler:
         return self._with_effect(statement, facts)
 
     def plain_insert(self, view: View, shape: Shape) -> PlainInsert | None:
-        """Return what INSERTs of *shape* do, where that is known without completing them. Raises TableLoadError."""
+        """Return the effect of INSERTs of *shape*, if it is known without completing them. Raises TableLoadError."""
         touched = self._touched(view, shape)
         facts = None if touched is None else touched[0]
         return None if facts is None or len(shape.tables) > 1 else plain_insert(shape, facts)
 
     def plain_ack(self, view: View, statement: Statement) -> PlainAck | None:
-        """Return what acks of a statement's shape do, where that is known without completing them. Raises TableLoadError."""
+        """Return the effect of acks of a statement's shape, if it is known without completing them. Raises TableLoadError."""
         touched = self._touched(view, statement.shape)
         facts = None if touched is None else touched[0]
         if facts is None or (facts.has_state and sets_state(statement.shape)):
@@ -299,7 +299,7 @@ class StatementCompiler:
     def standing(self, view: View, statement: Statement, count: int) -> Statement | None:
         """Return the completed statement, with *count* `?`s, for all executions. Raises as `compile`.
 
-        Return None when executions need different texts: the text holds the time of the execution, or other parameters than
+        Return None if executions need different texts: the text contains the time of the execution, or other parameters than
         the client's.
         """
         touched = self._touched(view, statement.shape)
@@ -310,7 +310,7 @@ class StatementCompiler:
             if not is_state_bound(statement.shape):
                 acknowledged(statement)  # raises for another state
             return None  # an ack has the time of its execution
-        # A number that may be a moment, too.
+        # A number, which may be a moment.
         sample = self.target.parse(
             as_text(statement.bind((1,) * count, lambda _: b"%d" % 10**18))
         )
@@ -319,16 +319,16 @@ class StatementCompiler:
         try:
             completed = complete(statement, facts, 1, times)
         except Unsupported:
-            return None  # an interval of ? has its length in each execution
+            return None  # an interval of ? has a different length in each execution
         if completed is None:
             return statement
-        # A `?` was doubled or fell away, and the client would bind the wrong ones.
+        # A `?` was doubled or dropped, and the client would bind the wrong ones.
         if len(parameter_places(completed.text, statement.mode)) != count:
             return None
         return self.target.parse(completed.text)
 
     def asked(self, view: View, statement: Statement) -> bytes:
-        """Return the text by which a server describes a statement's parameters and columns."""
+        """Return the text from which a server describes a statement's parameters and columns."""
         if sets_state(statement.shape):
             touched = self._touched(view, statement.shape)
             if touched is not None and touched[0] is not None and touched[0].has_state:
@@ -336,7 +336,7 @@ class StatementCompiler:
         return statement.sql
 
     def compile_bound(self, view: View, statement: Statement) -> CompiledStatement:
-        """Work out the effect of a completed statement with the values that it is bound to. Raises as `compile`."""
+        """Work out the effect of a completed statement with its bound values. Raises as `compile`."""
         touched = self._touched(view, statement.shape)
         if touched is None:
             return CompiledStatement(statement)
@@ -356,9 +356,9 @@ class StatementCompiler:
     def _touched(
         self, view: View, shape: Shape
     ) -> tuple[TableFacts | None, TimeColumns] | None:
-        """Return what the completion of a statement must know of the message tables that it names.
+        """Return the facts about message tables that the completion of a statement needs.
 
-        Return None where it names no message table; else the facts of the message table that it writes, if any, and the time
+        Return None if it names no message table; else the facts of the message table that it writes, if any, and the time
         columns of all. Raises TableLoadError, and Unsupported for a LOAD that leaves out ids.
         """
         if shape.kind not in _ON_ROWS or view.schema is not None:

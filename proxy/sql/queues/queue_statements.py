@@ -1,8 +1,8 @@
-"""CREATE, ALTER and DROP QUEUE, SHOW QUEUES and SHOW CREATE QUEUE, carried out.
+"""Carry out CREATE, ALTER and DROP QUEUE, SHOW QUEUES and SHOW CREATE QUEUE.
 
-Each statement is carried out by definitions of an ordinary message table, which the user must be allowed to send. So is the
-consent of the table that takes the queue's dead letters, in the comment of that table. All shards
-are asked for their definitions before anything is made, so nothing is made while a shard is down. If a shard fails in the
+Each statement runs definitions of an ordinary message table, which the user must be allowed to send. The same holds for the
+consent in the comment of the table that takes the queue's dead letters. The proxy reads all shards'
+definitions before it changes any, so nothing is made while a shard is down. If a shard fails in the
 middle, the same statement completes the rest when it is sent again.
 """
 
@@ -88,7 +88,7 @@ _WRONG_ARGUMENTS: Final = 1210
 class QueueStatements:
     """The queue statements of one session.
 
-    run_ddl: runs a definition on every shard and answers the client, with warnings of the proxy's own.
+    run_ddl: runs a definition on every shard and answers the client, with the proxy's own warnings.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class QueueStatements:
         Raises SqlError, BadQueue, Unsupported, QueueExists or NoSuchQueue if nothing is made; BackendUnavailable or BackendError if a shard
         refused: the message names the shards that succeeded before.
         """
-        if len(statement.sql) > LARGE_TEXT_BYTES:  # the loop reads what is made of it
+        if len(statement.sql) > LARGE_TEXT_BYTES:  # the loop reads the definition made from it
             raise Unsupported(
                 f"{statement.shape.verb} QUEUE by a text of more than {LARGE_TEXT_BYTES} bytes;"
                 " make fewer columns, and add the others by ALTER TABLE"
@@ -161,7 +161,7 @@ class QueueStatements:
                 )
         await self._consent(queue.table, comment)
         if is_made_for(comment, name) and await self._lacks_dead_letters(queue.table):
-            # Its columns are those that the servers make of the queue's.
+            # Its columns are those that the servers made of the queue's.
             await self._run_everywhere(made_by)
             return await self._run_ddl(
                 await self._dead_letters(queue.table, comment), reply, ()
@@ -178,7 +178,7 @@ class QueueStatements:
                 raise BadQueue(
                     f"shard {shard} has no queue '{name}': CREATE QUEUE completes it"
                 )
-        # Shards are changed in order, so the first has what an ALTER that broke off had changed.
+        # Shards are changed in order, so the first one has the changes of an ALTER that broke off.
         comment = changed_comment(queue, comments[0])
         await self._check_change(view, name, comment)
         fault = _placement_fault(name, comment, view.keyspace)
@@ -195,7 +195,7 @@ class QueueStatements:
         return await self._run_ddl(await self._allowed(definition), reply, warnings)
 
     async def _consent(self, queue: TableRef, comment: str) -> None:
-        """Have the table that takes the dead letters of *queue* consent in its comment; without one nothing is done.
+        """Add the consent to the comment of the table that takes the dead letters of *queue*; without that table do nothing.
 
         Raises BadQueue if the comment cannot take it, BackendUnavailable or BackendError if a shard refuses.
         """
@@ -219,7 +219,7 @@ class QueueStatements:
         """Run a definition of one table on *shards*, or on all of its keyspace."""
         place = self._target.resolve(definition)
         if self._executor.branches.in_transaction:
-            # On every shard of the transaction, and not just those that run the statement.
+            # On every shard of the transaction, not only those that run the statement.
             await self._executor.branches.commit()
         await run_everywhere(
             self._executor,
@@ -232,7 +232,7 @@ class QueueStatements:
         await self._registry.definitions_changed(place.view.keyspace.name, (name,))
 
     async def _lacks_dead_letters(self, queue: TableRef) -> bool:
-        """Return whether a shard has no queue for the dead letters of *queue*."""
+        """Return whether a shard lacks the queue for the dead letters of *queue*."""
         _, found = await self._definitions(replace(queue, name=queue.name + DEAD_SUFFIX))
         return any(text is None for _, text in found)
 
@@ -252,7 +252,7 @@ class QueueStatements:
         return await self._allowed(create_dead_letters(table, queue.name, columns, placed_by))
 
     async def _check_change(self, view: View, name: str, comment: str) -> None:
-        """Raise BadQueue where *comment* would give a table a fault that it does not have yet."""
+        """Raise BadQueue if *comment* would give a table a fault that it does not have yet."""
         keyspace = view.keyspace
         shards = {(shard.keyspace, shard.name): shard for shard in view.runtimes}
         store = ShardStore(shards, self._compiler.clock)
@@ -301,7 +301,7 @@ class QueueStatements:
         return await self._run_ddl(definition, reply, warnings)
 
     async def _drop_dead_letters(self, queue: QueueStatement) -> list[bytes]:
-        """Drop the queue that was made for dead letters if it has none; return the warning that it stays."""
+        """Drop the queue made for dead letters if it is empty; return the warning that it stays."""
         table = replace(queue.table, name=queue.table.name + DEAD_SUFFIX)
         view, found = await self._definitions(table)
         asked = self._target.parse(
@@ -324,7 +324,7 @@ class QueueStatements:
 
     @staticmethod
     def _comments(name: str, found: Sequence[tuple[ShardRuntime, str | None]]) -> list[str]:
-        """Return the comments of a queue. Raises NoSuchQueue; BadQueue where a table is no queue."""
+        """Return the comments of a queue. Raises NoSuchQueue; BadQueue if a table is no queue."""
         for shard, text in found:
             if text is not None and not is_queue(text):
                 raise BadQueue(f"table '{name}' of shard {shard} is no queue")
@@ -334,7 +334,7 @@ class QueueStatements:
         return comments
 
     async def _sharding(self, queue: QueueStatement, view: View) -> tuple[str, str] | None:
-        """Return the sharding that the queue's comment must state; None where the vschema states it.
+        """Return the sharding that the queue's comment must state; None if the vschema states it.
 
         Raises BadQueue if there is no such vindex or column, Unsupported if the vschema states another sharding.
         """
@@ -377,7 +377,7 @@ class QueueStatements:
     async def show(self, statement: Statement) -> Table:
         """Return the columns and the rows of SHOW QUEUES or SHOW CREATE QUEUE.
 
-        Raises as for any table; NoSuchQueue or BadQueue for the name of no queue.
+        Raises as for any table; NoSuchQueue or BadQueue if the name is not a queue's.
         """
         shape = statement.shape
         if not is_show_create_queue(shape):
@@ -409,7 +409,7 @@ class QueueStatements:
     # --- the shards -----------------------------------------------------------------------
 
     async def _allowed(self, sql: bytes) -> Statement:
-        """Return a definition, once the user may send it. Raises what refuses it."""
+        """Return a definition that the user may send. Raises the reason if not."""
         statement = await self._large_texts.parse(self._target.parse, sql)
         self._compiler.check(statement)
         return statement
@@ -427,7 +427,7 @@ class QueueStatements:
         found: list[tuple[ShardRuntime, str | None]] = []
         for shard in view.runtimes:
             try:
-                # As the user, for what the user may see; its text depends on the session's sql_mode.
+                # As the user, for the user's view of it; its text depends on the session's sql_mode.
                 await self._executor.ask(
                     [shard], place.database, query(place.statement.sql), place.statement.shape
                 )
@@ -443,7 +443,7 @@ class QueueStatements:
 
 
 async def _collation(view: View) -> str:
-    """Return the collation of texts in a new table: of the first shard where equal texts may differ, else of any.
+    """Return the collation of texts in a new table: of the first shard if equal texts may differ, else of any.
 
     Raises BackendUnavailable or BackendError.
     """
@@ -455,7 +455,7 @@ async def _collation(view: View) -> str:
 
 
 def _check_settings(name: str, comment: str, view: View, columns: Mapping[str, str]) -> None:
-    """Raise BadQueue where a new queue with *comment* could not be used.
+    """Raise BadQueue if a new queue with *comment* could not be used.
 
     columns: the queue's own columns, with their types, in lower case.
     """
@@ -469,14 +469,14 @@ def _check_settings(name: str, comment: str, view: View, columns: Mapping[str, s
 
 
 def _placement_fault(name: str, comment: str, keyspace: Keyspace) -> str | None:
-    """Return why a queue with *comment* cannot have its groups; None if it can."""
+    """Return the reason why a queue with *comment* cannot have its groups; None if it can."""
     placed_by = _placed_by(name, comment, keyspace)
     column = None if placed_by is None else placed_by.column
     return placement_fault(parse_comment(comment).groups, column, len(keyspace.shards))
 
 
 def _placed_by(name: str, comment: str, keyspace: Keyspace) -> ColumnVindex | None:
-    """Return what places the rows of a queue with *comment*; None if no vindex does."""
+    """Return the vindex that places the rows of a queue with *comment*; None if there is none."""
     if keyspace.vschema is None:
         return None
     shard_by = parse_comment(comment).shard_by
@@ -488,7 +488,7 @@ def _placed_by(name: str, comment: str, keyspace: Keyspace) -> ColumnVindex | No
 async def _warnings(
     queue: str, comment: str, view: View, own: Collection[str]
 ) -> tuple[bytes, ...]:
-    """Return why dead letters of a queue with *comment* and the columns *own* are not kept or cannot be read, as SHOW WARNINGS has it.
+    """Return warnings, as rows of SHOW WARNINGS, if dead letters of a queue with *comment* and columns *own* are lost or unreadable.
 
     Raises BackendUnavailable or BackendError.
     """

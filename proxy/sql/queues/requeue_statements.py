@@ -1,7 +1,7 @@
-"""ALTER QUEUE … REQUEUE: parked messages or dead letters are ready again, some at a time, on the session's own connections.
+"""ALTER QUEUE … REQUEUE: make parked messages or dead letters ready again, in batches, on the session's own connections.
 
-Each batch is a transaction of one shard, so nothing is locked for long, and the streams have its messages at once. A row that the server
-refuses stays where it is, and is a warning. What was requeued before an error, a KILL QUERY or the client's leaving stays requeued.
+Each batch is a transaction of one shard, so nothing is locked for long, and its messages reach the streams at once. A row that the server
+refuses stays where it is and becomes a warning. Messages requeued before an error, a KILL QUERY or a disconnect stay requeued.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ log = structlog.get_logger()
 T = TypeVar("T")
 
 _ROW_REFUSED: Final = 1105
-# Batches of a slow REQUEUE; the rate is kept within one.
+# Batches per second of a slow REQUEUE; the rate is kept within one batch.
 _BATCHES_A_SECOND: Final = 5
 _REFUSALS_TOLD_MAX: Final = 64
 
 
 def batch_size(requeue: Requeue, count: int) -> int:
-    """Return how many messages the next transaction takes, once *count* are requeued."""
+    """Return the size of the next transaction, after *count* requeued messages."""
     size = REVIVED_AT_ONCE
     if requeue.limit is not None:
         size = min(size, requeue.limit - count)
@@ -75,8 +75,8 @@ class RequeueStatements:
     ) -> None:
         """Requeue the messages of *table* and answer with their number.
 
-        Raises BadQueue if there is no table of dead letters, it is of several queues, or no index finds what is parked;
-        BackendUnavailable or BackendError if a shard refused: what was requeued before stays so.
+        Raises BadQueue if there is no table of dead letters, it is of several queues, or no index finds the parked messages;
+        BackendUnavailable or BackendError if a shard refused; messages requeued before stay requeued.
         """
         if requeue.source == "PARKED" and not can_peek(table):
             raise BadQueue(
@@ -121,7 +121,7 @@ class RequeueStatements:
     async def _taker(
         self, shard: ShardRuntime, view: View, table: MessageTable, requeue: Requeue
     ) -> Callable[[Any, int], Conversation[Requeued[Any]]]:
-        """Return what requeues so many messages from a place on, None for the first one."""
+        """Return the function that requeues a number of messages from a place on, or from the start for None."""
         if requeue.source == "PARKED":
             return lambda place, size: revive(
                 table, place, self._compiler.clock.time_ns(), size

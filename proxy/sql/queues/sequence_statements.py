@@ -1,7 +1,7 @@
-"""Values of sequences, for SELECT NEXT … VALUES and for the INSERTs that take theirs from one.
+"""Values of sequences, for SELECT NEXT … VALUES and for INSERTs that use a sequence.
 
-One request reserves all values of a statement, outside of the session's transaction: a rollback
-leaves a gap, as in Vitess. The first value is what LAST_INSERT_ID() says afterwards.
+One request reserves all values of a statement, outside the session's transaction: a rollback
+leaves a gap, as in Vitess. LAST_INSERT_ID() then returns the first value.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class Filled(NamedTuple):
     """A statement whose rows have all their ids."""
 
     statement: Statement
-    # The first one that the proxy gave, where all rows are inserted; 0 for none.
+    # The first id that the proxy gave, if all rows are inserted; 0 for none.
     insert_id: int = 0
-    given: GivenIds | None = None  # those that it gave, where rows may not be inserted
-    # The last one, where the client gave all; 0 if it is not known, or a row may not be inserted.
+    given: GivenIds | None = None  # the ids that it gave, if rows may not be inserted
+    # The last id, if the client gave all; 0 if it is not known, or a row may not be inserted.
     own_id: int = 0
 
 
@@ -54,7 +54,7 @@ class SequenceStatements:
         self._rights = context.rights
 
     async def filled(self, view: View, statement: Statement) -> Filled:
-        """Return an INSERT with values of its table's sequence or ids for its messages; every other statement as it is.
+        """Return an INSERT with values of its table's sequence or ids for its messages; return any other statement unchanged.
 
         Raises Unsupported, VschemaError or SequenceError if it cannot be given values, BackendUnavailable or BackendError.
         """
@@ -108,7 +108,7 @@ class SequenceStatements:
         return found
 
     async def asked(self, statement: Statement) -> tuple[ShardRuntime, str] | None:
-        """Return the sequence that a SELECT NEXT … VALUES asks; None for every other statement.
+        """Return the sequence of a SELECT NEXT … VALUES; None for every other statement.
 
         Raises as for any table, and SequenceError if the table is no sequence.
         """
@@ -126,11 +126,11 @@ class SequenceStatements:
             return shard, name
         if asked.is_certain:
             raise SequenceError(f"{name} is not a sequence")
-        # `SELECT next value FROM t` reads a column, too.
+        # `SELECT next value FROM t` can also read a column.
         return None
 
     async def next(self, statement: Statement) -> Table:
-        """Answer a statement that `asked` a sequence: the first of its values. Raises as `asked`."""
+        """Return the first of the sequence's values, for a statement for which `asked` found one. Raises as `asked`."""
         found, asked = await self.asked(statement), next_values(statement.shape)
         assert found is not None
         assert asked is not None
@@ -161,7 +161,7 @@ class SequenceStatements:
         if not await self._is_sequence(shard, table):
             raise SequenceError(f"{table} is not a sequence")
         await self._rights.check([shard], draw(table))
-        # Reserved values whose answer was lost are a gap, and none of them comes twice.
+        # Reserved values whose answer was lost leave a gap; no value is given twice.
         return await self._connections.patiently(
             shard, lambda: shard.sequences.reserve(table, count)
         )

@@ -51,7 +51,7 @@ _FIELDS: Final = {
 
 
 class StatusTables:
-    """Answers the statements of one session on these tables."""
+    """Answers one session's statements on these tables."""
 
     def __init__(self, context: SessionContext, routed: RoutedStatements) -> None:
         self._context = context
@@ -59,7 +59,7 @@ class StatusTables:
         self._routed = routed
 
     async def run(self, statement: Statement, reply: Reply) -> bool:
-        """Answer *statement*, which reads these tables; False when its answer is an error.
+        """Answer *statement*, which reads these tables; False if its answer is an error.
 
         Raises TableNotFound, Unsupported if it reads other tables as well, SqlError for another form of SHOW.
         """
@@ -72,8 +72,8 @@ class StatusTables:
             return await self._routed.on_shard(shards, None, CompiledStatement(query), reply)
         except (ServerFull, PoolTimeout, NoDescriptor):
             if self._context.state.account.is_own:
-                raise  # the text may call what only the shards' account may
-            # Who looks for the reason must see it: the proxy's own connections are there still.
+                raise  # the text may call functions that only the shards' account may call
+            # An operator who looks for the cause still needs an answer: use the proxy's own connections.
             shard, *_ = self._context.connections.choices(shards)
             columns, rows = await shard.control.table(query.sql.decode())
             reply.rows(columns, rows)
@@ -88,11 +88,11 @@ class StatusTables:
         return (await self._context.executor.prepare_on(self._shards(), None, sql)).columns
 
     def _shards(self) -> tuple[ShardRuntime, ...]:
-        """Return the shards that can evaluate, those near to the session first."""
+        """Return the shards that can evaluate, those of the session's target first."""
         return self._context.catalog.every_shard(self._target.here())
 
     async def text(self, statement: Statement) -> bytes:
-        """Return the text that a server is sent. Raises as `run`."""
+        """Return the text for the server. Raises as `run`."""
         shape = statement.shape
         if shape.kind is Kind.SHOW:
             return _show_tables(statement)
@@ -163,7 +163,7 @@ class StatusTables:
         return {table.name for table in shape.tables}
 
     def _queue_status(self, statement: Statement) -> Callable[[StatusRow], bool]:
-        """Return which rows of `queues` SHOW QUEUE STATUS asks for."""
+        """Return which rows of `queues` a SHOW QUEUE STATUS requests."""
         tokens = statement_tokens(statement.shape.template)[3:]
         view, keyspace = self._target.view, None
         if tokens and tokens[0].key in _FROM:
@@ -196,7 +196,7 @@ def columns_alone(template: bytes) -> list[str] | None:
 
 
 def _shown(table: str, places: Sequence[tuple[str, int]], rows: Iterable[StatusRow]) -> Table:
-    """Return columns of *rows* as an answer. places: what each is called there, and its number in the table."""
+    """Return columns of *rows* as an answer. places: the name of each there, and its number in the table."""
     types = [column.type for column in TABLES[table]]
     return [ColumnDefinition(name, type=_FIELDS[types[at]]) for name, at in places], [
         tuple(_text(row[at]) for _, at in places) for row in rows

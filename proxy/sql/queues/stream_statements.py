@@ -1,4 +1,4 @@
-"""STREAM: from the statement to an open stream, what its columns are, and whose messages it takes."""
+"""STREAM: from the statement to an open stream, its columns, and the keys whose messages it takes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
-# A batch of small rows is one write; a large row is a write by itself.
+# A batch of small rows is one write; a large row is a separate write.
 _WRITE_BYTES: Final = 64 << 10
 # A stream with a limit that has its rows at once is one write, not three, each of which wakes the client.
 JOINED_WITHIN_S: Final = 0.002
@@ -56,10 +56,10 @@ class MessageStream:
     """`engine.messaging.table.message.Receiver` over a client's link, with the attributes that the engine reads.
 
     The link's high-water mark is zero while a stream is open, so `blocked` means that the socket has not taken everything. The client
-    then gets nothing more until it has. If the client leaves first, the rows that were not handed to its socket go back to the queue at
-    once. How much of a write the socket had taken is not known once the connection is lost; that concerns one write at most.
+    then gets no more rows until it has. If the client leaves first, the rows that were not handed to its socket return to the queue at
+    once. After a connection is lost, it is unknown how much of a write the socket had taken; this concerns at most one write.
 
-    encode: turns the text rows that the engine delivers into what this client reads.
+    encode: turns the text rows that the engine delivers into rows for this client.
     """
 
     def __init__(
@@ -95,14 +95,14 @@ class MessageStream:
         link.set_high_water(0)
 
     def deliver(self, rows: Sequence[RowOfStream]) -> bool:
-        """Write a batch; False when the socket did not take all of it at once. Raises ReceiverGone if the client has left."""
+        """Write a batch; False if the socket did not take all of it at once. Raises ReceiverGone if the client has left."""
         if self._link.is_gone:
             raise ReceiverGone
         self._waiting = [*self._waiting, *rows]
         return self.resume()
 
     def resume(self) -> bool:
-        """Write the rows that wait, as far as the socket takes them; True when it could take more."""
+        """Write the waiting rows, as far as the socket takes them; True if it could take more."""
         while self._waiting and not self._link.blocked and not self._link.is_gone:
             count = size = 0
             while count < len(self._waiting) and size < _WRITE_BYTES:
@@ -115,7 +115,7 @@ class MessageStream:
                 try:
                     payloads = self._encode(now)
                 except ProxyError as error:
-                    # The error is this stream's alone, and must not reach the engine or other streams.
+                    # The error belongs to this stream alone, and must not reach the engine or other streams.
                     self._waiting = [*now, *self._waiting]
                     self.end(error)
                     return False
@@ -146,24 +146,24 @@ class MessageStream:
 
 _NUMBER: Final = re.compile(rb"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
-# Command-line clients, by the name that they send at their login: a person watches.
+# Command-line clients, by the name that they send at login: a person watches.
 _WATCHED: Final = frozenset({"mysql", "mariadb"})
-# A year; a longer time has no end for a client.
+# A year, which is endless for a client.
 WAIT_MAX_S: Final = 365 * 86_400.0
-# A poll asks for each key separately.
+# A poll queries each key separately.
 KEYS_MAX: Final = 100
-# A server reads such a value by settings of the session, and shows it as another text.
+# A server reads these types by session settings, and shows a value as another text.
 _MANY_SPELLINGS: Final = frozenset({"date", "datetime", "timestamp", "time", "enum", "set"})
 _KEY_NUMBER: Final = re.compile(rb"-?[0-9]{1,65}(?:\.[0-9]{1,30})?")
-# For a client that asks for one message after the other, a server is asked for the columns once in this time.
+# For a client that requests one message after another, the columns are read from a server once in this time.
 COLUMNS_KNOWN_S: Final = 1.0
 
 
 class _Columns(NamedTuple):
-    """The column definitions of a stream of these columns, and until when they hold for it, by the loop's clock."""
+    """The column definitions of a stream of these columns, and until when they are valid, by the loop's clock."""
 
-    # The stream's view, table and settings. A table whose definition was read again, as an ALTER through any proxy
-    # causes, is another object.
+    # The stream's view, table and settings. A table whose definition was read again, after an ALTER through any proxy,
+    # is another object.
     of: tuple[View, MessageTable, Settings]
     names: tuple[str, ...]
     until_s: float
@@ -174,9 +174,9 @@ class StreamStatements:
     """The streams of one session, one at a time."""
 
     def __init__(self, context: SessionContext) -> None:
-        self.current: MessageStream | None = None  # the open stream, None without one
+        self.current: MessageStream | None = None  # the open stream, or None
         self._connection_id = context.connection_id
-        # Their messages are held until the connection ends.
+        # Streams that have ended. Their messages are held until the connection ends.
         self._over: list[MessageStream] = []
         self._state = context.state
         self._connections = context.connections
@@ -189,7 +189,7 @@ class StreamStatements:
         self._window_first = FIRST_WATCHED if is_watched else FIRST
 
     async def run(self, statement: Statement, reply: Reply) -> bool:
-        """Stream until the client leaves or something ends it, which is raised."""
+        """Stream until the client leaves or an error, which is raised, ends the stream."""
         shape = statement.shape.stream
         assert shape is not None
         view, table = self._target.stream_source(shape.table)
@@ -231,7 +231,7 @@ class StreamStatements:
             reply.sequence = stream.sequence
         if error is not None:
             raise error
-        # Its messages are held by their leases alone, also after the connection ends.
+        # Only the leases hold its messages, even after the connection ends.
         self._registry.streams.forget(self._over.pop(), has_left=False)
         reply.end_of_rows()
         return True
@@ -244,9 +244,9 @@ class StreamStatements:
         *,
         binary: bool,
     ) -> Callable[[Sequence[RowOfStream]], list[bytes]] | None:
-        """Return what makes payloads of rows for a client that knows *definitions*, None where they are as they come.
+        """Return the function that turns rows into payloads for a client that knows *definitions*; None if they stay unchanged.
 
-        It raises ColumnTypeChanged for a binary row that its server describes otherwise: its bytes may mean something else.
+        It raises ColumnTypeChanged for a binary row that its server describes differently: its bytes may mean something else.
         """
         read = _reader(definitions, self._state.settings)
         if not binary:
@@ -264,7 +264,7 @@ class StreamStatements:
         def compare(types: bytes) -> None:
             for column, was, now in zip(columns, known, types, strict=False):
                 if was != now and not (takes_bytes and {was, now} == TEXT_OR_BYTES):
-                    self._known = None  # so that a STREAM that is sent at once asks again
+                    self._known = None  # so that an immediate STREAM reads the columns again
                     raise ColumnTypeChanged(column, table.name)
             same.add(types)
 
@@ -303,9 +303,9 @@ class StreamStatements:
     async def _definitions(
         self, view: View, table: MessageTable, columns: tuple[str, ...], shape: Shape
     ) -> list[bytes]:
-        """Return the column definitions of a stream: those of a moment ago, or from any shard that answers.
+        """Return the column definitions of a stream: recent ones, or those from any shard that answers.
 
-        If no shard answers, it waits as any statement outside a transaction does.
+        If no shard answers, it waits like any statement outside a transaction.
         """
         of = view, table, self._state.settings
         now_s, known = asyncio.get_running_loop().time(), self._known
@@ -333,7 +333,7 @@ class StreamStatements:
         packets = [query(columns_query(table, columns))]
         if not backend.in_transaction:
             # Without autocommit even this opens a transaction, and an endless one
-            # would stand in the way of every ALTER and of the server's own purge.
+            # would block every ALTER and the server's own purge.
             packets.append(query(b"ROLLBACK"))
         try:
             answer, *_ = await self._connections.pipeline(shard, backend, packets)
@@ -345,7 +345,7 @@ class StreamStatements:
 def _reader(
     definitions: Sequence[bytes], settings: Settings
 ) -> Callable[[bytes], list[bytes | None]] | None:
-    """Return what reads a row of UTF-8, its texts in the client's character set; None if it reads UTF-8 as well."""
+    """Return the function that reads a row of UTF-8, its texts in the client's character set; None if the client reads UTF-8."""
     are_texts = list(map(_is_text, map(parse_column_definition, definitions)))
     encode = settings.results_encoder() if any(are_texts) else None
     if encode is None:
@@ -363,7 +363,7 @@ def _reader(
 
 
 def _is_text(column: ColumnDefinition) -> bool:
-    # MySQL sends JSON in the client's character set, and says that it is bytes.
+    # MySQL sends JSON in the client's character set, but with the type of bytes.
     return column.type == FieldType.JSON or (
         column.type in STRING_TYPES and column.charset != BINARY_CHARSET
     )
@@ -402,9 +402,9 @@ def _value(statement: Statement, operand: Operand) -> Value:
 
 
 def _number(value: Value) -> int | float | None:
-    """Return the value of a number, sent in any type; None for a value that is no finite number.
+    """Return the value of a number, sent in any type; None if the value is no finite number.
 
-    PHP's mysqli binds what it is given as strings, and Node's mysql2 every number as a DOUBLE.
+    PHP's mysqli binds its arguments as strings, and Node's mysql2 every number as a DOUBLE.
     """
     if isinstance(value, int):
         return value
@@ -459,7 +459,7 @@ def stream_keys(statement: Statement, table: MessageTable) -> frozenset[bytes] |
 
 
 def _literal(table: MessageTable, value: Value) -> bytes | None:
-    """Return the SQL text of a key; None for a value that is of no key."""
+    """Return the SQL text of a key; None for a value that no key can have."""
     if not table.has_number_keys:
         return literal(value) if isinstance(value, bytes) else None
     text = literal(value) if isinstance(value, int | Number) else value or b""

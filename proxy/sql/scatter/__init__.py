@@ -1,1 +1,1 @@
-"""Statements that several shards run as one: answers gathered, writes in parts, work in two stages."""
+"""Statements that several shards run together: merged answers, writes in parts, work in two stages."""

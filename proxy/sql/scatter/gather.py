@@ -1,10 +1,10 @@
-"""One SELECT on several shards, its rows merged into one answer.
+"""Run one SELECT on several shards and merge its rows into one answer.
 
-Connections are taken in the order of the shards, as everywhere. The first shard is asked for the columns and the types
+Connections are taken in the order of the shards, as everywhere. The first shard reports the columns and the types
 of the order (`merge_metadata`). Then every shard gets the same text, and a row goes to the client as soon as no other
-row can precede it. Expressions over merged values are computed by a shard at the end. The rows that wait are bounded: a
-shard whose rows pile up is not read from, and no shard is read from while the client is behind. If a shard goes away
-before the first byte was sent to the client, it is waited for and all shards are asked again.
+row can precede it. A shard finally computes expressions over merged values. Waiting rows are bounded: the proxy stops
+reading from a shard whose rows pile up, and from all shards while the client is behind. If a shard goes away
+before the first byte was sent to the client, the proxy waits for it and queries all shards again.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ if TYPE_CHECKING:
 
 _Rows: TypeAlias = "RowsMerge | GroupsMerge"
 
-# The bytes of one shard's rows that wait: from the first figure on the shard is not read from, below the second it is.
+# Bytes of one shard's waiting rows: above the first figure the proxy stops reading from the shard, below the second it resumes.
 WAITING_BYTES_MAX: Final = 256 << 10
 _RESUME_BYTES: Final = WAITING_BYTES_MAX // 4
 # How many rows of all shards go into the merge at once. A read of 256 KB brings 13,000 short rows, and groups cost 6 µs a
 # row: merged at once, they would take 80 ms.
 _BITE_ROWS: Final = 200
-# With a LIMIT up to this the rest of an answer is read and dropped; with a larger one the server is stopped.
+# With a LIMIT up to this, the rest of an answer is read and dropped; with a larger one the server is stopped.
 _DRAIN_ROWS_MAX: Final = 1000
 
 
@@ -72,7 +72,7 @@ class RowSink(Protocol):
         """Take the end of the rows."""
 
     def take_back(self) -> bool:
-        """Drop what came since the `head` and return True; False where the client has it already."""
+        """Drop the columns and rows since `head` and return True; False if the client has them already."""
 
 
 async def gather(
@@ -88,7 +88,7 @@ async def gather(
     """Answer *statement* from all *shards*, and return True.
 
     select_limit: how many rows an answer without LIMIT has.
-    otherwise: answers it where its rows cannot be merged, and nothing of them was sent yet.
+    otherwise: answers it if its rows cannot be merged and none were sent yet.
 
     Raises as any statement, and Unsupported or MergeTooLarge if the rows cannot be merged.
     """
@@ -116,7 +116,7 @@ async def gather(
 
 
 class _Part:
-    """The reader of one shard's answer, with the rows that wait."""
+    """The reader of one shard's answer, with its waiting rows."""
 
     def __init__(
         self, owner: _Gather, index: int, shard: ShardRuntime, backend: Backend
@@ -132,7 +132,7 @@ class _Part:
         self.is_dropped = False
         self.is_paused = False
         self.diagnostics = LastDiagnostics()  # the warnings of the shard
-        # The rows that the merge has not taken yet, of `fresh_bytes`.
+        # The rows that the merge has not taken yet; their size is `fresh_bytes`.
         self.fresh: list[bytes] = []
         self.fresh_bytes = 0
 
@@ -168,7 +168,7 @@ class _Part:
         self._owner.wake()
 
     def pause(self, *, on: bool) -> None:
-        """Stop or go on reading from the server."""
+        """Stop or resume reading from the server."""
         if on is not self.is_paused:
             self.is_paused = on
             if on:
@@ -213,37 +213,37 @@ class _Gather:
         self._ended: set[int] = set()  # to the merge
         self._status = 0
         self._warnings = 0
-        self._diagnostics = LastDiagnostics()  # of what a shard computes after the merge
+        self._diagnostics = LastDiagnostics()  # of a shard's statement after the merge
         self.has_written = False
-        # The shard that is asked now, or whose answer has ended the attempt.
+        # The shard of the current query, or the one whose answer ended the attempt.
         self.shard = shards[0]
 
-    # --- what the parts and the client's link call ------------------------------------------
+    # --- calls from the parts and the client's link ------------------------------------------
 
     def wake(self) -> None:
-        """Have the loop look at the parts again."""
+        """Make the loop look at the parts again."""
         self._event.set()
 
     def client_writable(self) -> None:
-        """Go on after the client caught up."""
+        """Continue after the client caught up."""
         self._event.set()
 
     def ending(self, error: BackendUnavailable | BackendLost | BackendError) -> Ending:
-        """Return how an attempt that raised *error* has ended."""
+        """Return how an attempt that raised *error* ended."""
         if isinstance(error, BackendError):
             return ending_of(error)
         return Ending.BROKE_OFF if self._parts else Ending.UNSENT
 
-    # --- the course of it ---------------------------------------------------------------------
+    # --- the run itself -----------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Ask the shards, merge the rows and answer; every connection is settled, also after an error."""
+        """Query the shards, merge the rows and answer; every connection is settled, also after an error."""
         executor, connections = self._executor, self._connections
         shape = self._statement.shape
         taken: list[tuple[ShardRuntime, Backend]] = []
         try:
-            # The first shard describes the answer for all of them, before the others are asked
-            # anything.
+            # The first shard describes the answer for all of them, before the others get
+            # any query.
             backend = await connections.acquire(self.shard, self._database, shape)
             taken.append((self.shard, backend))
             sql, self._definitions = await ask_first(backend, self._texts, self._query)
@@ -311,7 +311,7 @@ class _Gather:
         """Give the merge the next rows of each shard. Raises Unsupported."""
         count = max(_BITE_ROWS // len(self._parts), 1)
         for part in self._parts:
-            # What waits in the merge already waits for another shard, and holds no turn up.
+            # Rows in the merge already wait for another shard, and delay no turn.
             if part.fresh:
                 merge.feed(part.index, part.bite(count))
             if part.index in self._settled and not part.fresh and part.index not in self._ended:
@@ -332,7 +332,7 @@ class _Gather:
                 )
             except BackendError as error:
                 if groups.is_late:
-                    # Of a group, perhaps, whose row the client would never have seen.
+                    # The error may come from a group whose row the client would never have seen.
                     raise Unsupported("computing all groups over several shards") from error
                 raise
             columns = [parse_column_definition(each) for each in answer.columns]
@@ -374,8 +374,8 @@ class _Gather:
         self._reply.more_rows(rows)
 
     def _begin(self) -> _Rows | None:
-        """Make the merge once a shard has sent its columns and none has failed at once."""
-        # An error comes in the place of columns, and must be known before the client has a
+        """Make the merge once a shard has sent its columns and none has failed immediately."""
+        # An error comes in place of the columns, and must be known before the client has a
         # byte.
         if not all(part.scanner.head_complete for part in self._parts):
             return None
@@ -387,7 +387,7 @@ class _Gather:
         return merge
 
     async def _settle_ended(self) -> None:
-        """Give back the connections of answers that are complete; raise what went wrong."""
+        """Give back the connections of complete answers; raise any error in them."""
         for part in self._parts:
             if not part.is_over or part.index in self._settled:
                 continue
@@ -421,11 +421,11 @@ class _Gather:
         is_short = reach is not None and reach <= _DRAIN_ROWS_MAX
         try:
             for part in self._parts:
-                # Rows that still come are read and dropped, so that the connection can be used again.
+                # Later rows are read and dropped, so that the connection can be used again.
                 part.is_dropped = True
                 if part.is_over or part.index in self._settled:
                     continue
-                # To read a short answer to its end takes less time than to kill its connection and open another one. A
+                # Reading a short answer to its end takes less time than killing its connection and opening another one. A
                 # connection of the transaction must not be lost at all.
                 if is_short or part.shard in executor.branches.held:
                     part.pause(on=False)
@@ -452,11 +452,11 @@ async def ask_stage(
     shape: Shape,
     diagnostics: LastDiagnostics,
 ) -> tuple[BufferedAnswer, int]:
-    """Let a shard go on with the rows that *sql* has in a `proxy.merge.stage`; return its answer and the number of warnings.
+    """Run *sql* on a shard over the rows of a `proxy.merge.stage`; return its answer and the number of warnings.
 
-    diagnostics: the warnings are added to them, without those about the stage itself, which are not counted either.
+    diagnostics: the warnings are added to them. Warnings about the stage itself are neither added nor counted.
 
-    Raises what `Executor.ask` raises.
+    Raises as `Executor.ask`.
     """
     last = LastDiagnostics()
     answer = await executor.ask([shard], database, query(sql), shape, diagnostics=last)

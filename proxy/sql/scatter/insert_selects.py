@@ -1,11 +1,11 @@
-"""INSERTs of which servers are asked first: for the columns of those without a list, for the rows of an INSERT … SELECT.
+"""INSERTs that need a query first: for the columns if they have no list, or for the rows of an INSERT … SELECT.
 
-Vindexes and sequences find their values by the columns' names. A server is asked for these for each statement: remembered names could
+Vindexes and sequences find their values by the columns' names. The proxy reads these names for each statement: remembered names could
 be older than an ALTER TABLE, and would put a row on a wrong shard. Dumps have no column lists.
 
-The rows of an INSERT … SELECT are read first where no shard can run it alone: a row belongs to another shard than its source, is made of rows
-of several shards, or takes a value of a sequence. The rows are read as by any SELECT. In a transaction that
-repeats its reads they are locked, as a server locks them; otherwise not, as at READ COMMITTED.
+The rows of an INSERT … SELECT are read first if no shard can run it alone: a row belongs to another shard than its source, is made from rows
+of several shards, or takes a value of a sequence. The rows are read as by any SELECT. In a transaction with
+repeatable reads they are locked, as a server locks them; otherwise not, as at READ COMMITTED.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ _INVISIBLE = "INVISIBLE"
 async def with_named_columns(
     context: SessionContext, place: StatementTarget
 ) -> StatementTarget:
-    """Return *place*; its statement has a column list where it needs one.
+    """Return *place*, with a column list in its statement if it needs one.
 
-    Raises BackendUnavailable if no server could be asked, BackendError if there is no such table.
+    Raises BackendUnavailable if no server could be queried, BackendError if there is no such table.
     """
     view, shape, compiler = place.view, place.statement.shape, context.compiler
     if not leaves_out_columns(shape):
@@ -92,7 +92,7 @@ _CHARSETS: Final = frozenset({None, "", "utf8mb4"})
 
 
 def reads_first(compiler: StatementCompiler, view: View, statement: Statement) -> bool:
-    """Return whether *statement* is an INSERT … SELECT whose rows are read before they are inserted."""
+    """Return whether *statement* is an INSERT … SELECT whose rows must be read before they are inserted."""
     shape = statement.shape
     if not is_insert_select(shape):
         return False
@@ -111,9 +111,9 @@ def reads_first(compiler: StatementCompiler, view: View, statement: Statement) -
 async def with_rows(
     context: SessionContext, place: StatementTarget, reply: Reply
 ) -> StatementTarget | None:
-    """Return *place* with the INSERT of the rows that its statement selects; every other statement as it is.
+    """Return *place* with the INSERT of the rows that its statement selects; return any other statement unchanged.
 
-    Return None, after answering the client, where no rows were selected.
+    Return None, after answering the client, if no rows were selected.
 
     Raises as any SELECT, and Unsupported for too many rows, or texts of rows that do not show their values exactly.
     """
@@ -169,11 +169,11 @@ async def _answer_none(
     taken: TakenRows,
     reply: Reply,
 ) -> None:
-    """Answer a statement that has selected no rows."""
+    """Answer a statement that selected no rows."""
     if not place.statement.shape.uses & Uses.RETURNING:
         reply.ok(info=b"Records: 0  Duplicates: 0  Warnings: 0")
         return
-    # A server knows the columns that the rows would have: it inserts none as well.
+    # A server knows the columns that the rows would have: it inserts none either.
     nulls = b", ".join([b"NULL"] * len(taken.columns))
     sql = parts.giving(b"SELECT %b FROM DUAL WHERE FALSE" % nulls)
     none = context.compiler.target.parse(sql)
@@ -184,7 +184,7 @@ async def _answer_none(
 
 
 def _lock(context: SessionContext, asked: Statement) -> bytes:
-    """Return the locking clause with which the query's rows stay unchanged until the transaction ends."""
+    """Return the locking clause that keeps the query's rows unchanged until the transaction ends."""
     settings = context.state.settings
     isolation = settings.values.get("transaction_isolation") or settings.values.get(
         "tx_isolation"

@@ -1,6 +1,6 @@
-"""What one shard is asked before a merged SELECT goes to all: its columns, and what its order compares.
+"""Query one shard before a merged SELECT goes to all: for its columns, and for the types that its order compares.
 
-`proxy.merge` writes the questions and reads the answers; this module sends them, in two round trips.
+`proxy.merge` writes the queries and reads the answers; this module sends them, in two round trips.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ MergeQuery: TypeAlias = "RowsQuery | GroupsQuery"
 async def ask_first(
     backend: Backend, texts: Texts, plan: MergeQuery
 ) -> tuple[bytes, list[bytes]]:
-    """Return the text that every shard gets, and the column definitions of the answer so far.
+    """Return the text for every shard, and the column definitions of the answer so far.
 
-    Raises Unsupported if the rows cannot be merged exactly, BackendError if the server finds the SELECT wrong, BackendLost.
+    Raises Unsupported if the rows cannot be merged exactly, BackendError if the server refuses the SELECT, BackendLost.
     """
     described = await _ask_columns(backend, texts, plan)
     await _ask_comparisons(backend, texts, plan)

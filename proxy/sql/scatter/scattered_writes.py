@@ -1,6 +1,6 @@
 """Statements that several shards run as one: writes in parts, and DDL everywhere.
 
-A write on several shards takes effect on all of them or on none, as far as commits in sequence can promise it. Outside a
+A write on several shards takes effect on all of them or on none, as far as commits in sequence can guarantee it. Outside a
 transaction the write gets one of its own. Inside a transaction a savepoint on each shard undoes the parts that succeeded
 when another part fails.
 """
@@ -62,7 +62,7 @@ class MergedOk:
 
     @property
     def affected(self) -> tuple[int, ...]:
-        """The number of rows that each part has changed; with RETURNING the number of its rows, since its OK counts none."""
+        """The number of rows that each part changed; with RETURNING the number of its rows, since its OK counts none."""
         if self.returned:
             return tuple(len(answer.rows) for answer in self.returned)
         return tuple(ok.affected_rows for ok in self.answers)
@@ -79,7 +79,7 @@ class MergedOk:
 
     @property
     def warnings(self) -> int:
-        """The warnings of all shards, at most 65,535, which is what two bytes hold."""
+        """The warnings of all shards, at most 65,535, the most that two bytes hold."""
         return min(sum(ok.warnings for ok in self.answers), 0xFFFF)
 
     @property
@@ -98,7 +98,7 @@ class MergedOk:
     async def tell(
         self, reply: Reply, places: Sequence[Sequence[int]] = (), insert_id: int = 0
     ) -> None:
-        """Answer the client. *places*: as in `WriteParts`. *insert_id*: the first that the proxy has given, 0 for none."""
+        """Answer the client. *places*: as in `WriteParts`. *insert_id*: the first that the proxy gave, 0 for none."""
         if self.returned:
             rows = _in_order([answer.rows for answer in self.returned], places)
             await reply.returned(self.returned[0].columns, rows, warnings=self.warnings)
@@ -123,7 +123,7 @@ class MergedOk:
 
 
 def _in_order(parts: Sequence[Sequence[bytes]], places: Sequence[Sequence[int]]) -> list[bytes]:
-    """Return the rows of RETURNING: in the statement's order where each of its rows gave one, else part by part."""
+    """Return the rows of RETURNING: in the statement's order if each of its rows gave one, else part by part."""
     if list(map(len, parts)) != list(map(len, places)):
         return [row for part in parts for row in part]
     rows = [b""] * sum(map(len, places))
@@ -161,7 +161,7 @@ async def write_parts(
                 executor, state, database, parts, shape, returned_bytes_max, own=own
             )
         except (BackendUnavailable, BackendError) as error:
-            # The write has taken effect nowhere: no COMMIT was sent, or the first one was refused.
+            # The write took effect nowhere: no COMMIT was sent, or the first one was refused.
             ending = (
                 Ending.UNSENT if isinstance(error, BackendUnavailable) else ending_of(error)
             )
@@ -180,11 +180,11 @@ async def _write_parts(
     own: bool,
 ) -> MergedOk:
     branches = executor.branches
-    # Inside one too: without autocommit this statement may be the one that opens it.
+    # Also inside a transaction: without autocommit this statement may be the one that opens it.
     branches.entered()
     try:
-        # In the order of the shards, always: two sessions that each hold a connection the
-        # other one waits for would otherwise be possible.
+        # Always in the order of the shards: otherwise two sessions could each hold a connection that the
+        # other one waits for.
         taken: list[tuple[ShardRuntime, Backend, bytes | AfterOthers]] = []
         for shard, part in parts:
             backend = await executor.connections.acquire(shard, database, shape)
@@ -233,7 +233,7 @@ async def _run_parts(
     try:
         for shard, backend, part in parts:
             data = part(affected) if callable(part) else part
-            # In one write. Outside a client's transaction ROLLBACK undoes the parts, and no
+            # Sent in one write. Outside a client's transaction ROLLBACK undoes the parts, and no
             # savepoint is needed.
             packets = [_SAVEPOINT, data] if undo else [data]
             *_, answer = await executor.connections.pipeline(
@@ -263,7 +263,7 @@ async def _run_parts(
 
 
 def _undid_everything(error: BaseException) -> bool:
-    """True when a server has rolled back the whole transaction, and not the statement alone."""
+    """True if a server has rolled back the whole transaction, and not only the statement."""
     return isinstance(error, BackendError) and error.code in ROLLS_BACK
 
 
@@ -274,9 +274,9 @@ async def run_everywhere(
     shards: Sequence[ShardRuntime],
     statement: Statement,
 ) -> MergedOk:
-    """Run one statement on every shard in turn and stop at the first that refuses. What all of them warn of is one warning.
+    """Run one statement on every shard in turn and stop at the first refusal. A warning that all shards give counts once.
 
-    DDL cannot be undone: what ran before a refusal stays, and the BackendError says where.
+    DDL cannot be undone: changes made before a refusal stay, and the BackendError names the shards.
     """
     sent = query(statement.sql)
     if len(shards) == 1:
@@ -311,9 +311,9 @@ async def run_everywhere(
 
 
 def _new(rows: Sequence[bytes], database: str | None, known: Counter[_Warning]) -> list[bytes]:
-    """Return the warnings of a shard without those that the shards before it gave as often, and add them to *known*.
+    """Return the warnings of a shard, without those that earlier shards gave as often, and add them to *known*.
 
-    database: the shard's, which may be called something else than theirs.
+    database: the shard's database, which may have another name than theirs.
     """
     qualifier = f"'{database}.".encode()
     own: Counter[_Warning] = Counter()

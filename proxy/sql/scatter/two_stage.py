@@ -1,7 +1,7 @@
-"""A SELECT of several shards: merged, or its parts are answered first and a shard answers the rest from their rows.
+"""A SELECT of several shards: merged, or first its parts are answered and then a shard answers the rest from their rows.
 
 The parts are routed and run one after another, like statements of the client. Their rows are kept, up to a limit, and
-written into the text, which the first shard answers.
+written into the text that the first shard answers.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 _TWO_OF_ONE_NAME: Final = 1060  # ER_DUP_FIELDNAME
 # ER_BAD_FIELD_ERROR, ER_WRONG_FIELD_WITH_GROUP, ER_MIX_OF_GROUP_FUNC_AND_FIELDS_V2: rows have neither keys nor hidden columns.
 _ONLY_OF_A_TABLE: Final = frozenset({1054, 1055, 1140})
-# What all parts of a statement may have: in hexadecimal it is well below the 16 MB that MariaDB takes by default.
+# The most rows of all parts of a statement: in hexadecimal they are well below MariaDB's default limit of 16 MB.
 PARTS_ROWS_MAX: Final = 50_000
 PARTS_BYTES_MAX: Final = 4 << 20
-# A text up to this is below the max_allowed_packet of any server in use; of longer ones the server is asked.
+# A text up to this is below the max_allowed_packet of any server in use; for longer ones the server's limit is read.
 TEXT_BYTES_MAX: Final = 512 << 10
 
-# What the queries of one statement may give, for an INSERT … SELECT.
+# The most rows from the queries of one INSERT … SELECT.
 INSERT_ROWS_MAX: Final = 5000
 INSERT_BYTES_MAX: Final = 2 << 20
 
@@ -48,7 +48,7 @@ INSERT_BYTES_MAX: Final = 2 << 20
 class TakenRows:
     """The rows of a query, in the place of a client.
 
-    what: the name for the rows in the error where there are more than *rows_max*.
+    what: the name of the rows in the error for more than *rows_max*.
     """
 
     binary = False
@@ -93,7 +93,7 @@ class TakenRows:
 
 
 class RowCount(TakenRows):
-    """The number of rows of a query; none of them is kept."""
+    """The number of rows of a query, without the rows."""
 
     def __init__(self) -> None:
         super().__init__(0, "")
@@ -109,7 +109,7 @@ class RowCount(TakenRows):
 
 
 class TwoStageSelect:
-    """Answers such statements for one session."""
+    """Answers these SELECTs for one session."""
 
     def __init__(
         self,
@@ -126,9 +126,9 @@ class TwoStageSelect:
     async def run(self, statement: Statement, route: Merge | Combine, reply: RowSink) -> bool:
         """Answer *statement*, and return True.
 
-        Raises Unsupported or MergeTooLarge if the answer cannot be made from the shards' answers; else as any statement.
+        Raises Unsupported or MergeTooLarge if the shards' answers do not suffice to make the answer; else as any statement.
         """
-        # Parts, groups and the proxy's own questions are whole whatever the session's sql_select_limit is.
+        # Parts, groups and the proxy's own queries are complete whatever the session's sql_select_limit is.
         with self._state.select_limit() as limit:
             if isinstance(route, Combine):
                 return await self._combine(statement, route, reply, limit)
@@ -207,8 +207,8 @@ class TwoStageSelect:
             PARTS_ROWS_MAX,
         )
         for number, part, way in answered:
-            # A merged part leaves its warnings in the session like any statement; here they are
-            # collected.
+            # A merged part leaves its warnings in the session like any statement; they are
+            # collected here.
             before = self._state.diagnostics
             bounded = given[number].ask_rows(part, PARTS_ROWS_MAX + 1)
             await self.take(part, bounded, way, taken, diagnostics)
@@ -219,7 +219,7 @@ class TwoStageSelect:
             taken.rows = []
         sql = await read(max(size, taken.size), whole.sql)
         if len(sql) > TEXT_BYTES_MAX:
-            # A server that gets a longer one ends the connection, and with it the transaction.
+            # A server that gets a longer text ends the connection, and with it the transaction.
             (row,) = (await ask(b"SELECT @@max_allowed_packet")).rows
             (packet_bytes_max,) = map(int, filter(None, parse_text_row(row)))
             if len(sql) >= packet_bytes_max:
@@ -258,8 +258,8 @@ class TwoStageSelect:
     ) -> None:
         """Let the shards answer one SELECT. Raises as `run`.
 
-        bounded: asks a shard that answers alone for one row more than may be taken, so that too many are seen.
-        diagnostics: takes the warnings of such shards.
+        bounded: the text for a shard that answers alone, for one row more than allowed, so that an excess is noticed.
+        diagnostics: takes the warnings of these shards.
         """
         if isinstance(route, Merge | Combine):
             await self.run(part, route, taken)
