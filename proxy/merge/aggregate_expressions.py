@@ -1,13 +1,13 @@
-"""Expressions of aggregates, which a shard computes from the values that the merge has found.
+"""Expressions of aggregates, which a shard computes from the merged values.
 
-What `SUM(a) / COUNT(*)` or `CONCAT(MAX(s), '!')` is worth, its digits and its collation, is the
-server's affair. So the groups are merged first, with all that the expressions are made of; then a
-shard is given these values as a `stage`, and computes the client's own text:
+Only a server knows the value, the digits and the collation of `SUM(a) / COUNT(*)` or `CONCAT(MAX(s), '!')`.
+So the groups are merged first, with all operands of the expressions. Then a
+shard gets these values as a `stage`, and computes the client's own text:
 
     SELECT …, (c1 / c2) FROM (SELECT c1, c2 FROM JSON_TABLE(…)) AS d
 
-What is computed must have the type that it has in the client's statement; else the answer is refused. So is an expression of an AVG: servers
-compute with more of its digits than they show, and how many is up to the plan. The rows themselves may give it (`routes.Merge.otherwise`).
+The result must have the same type as in the client's statement; else the answer is refused. An expression of an AVG is refused too: servers
+compute with more of its digits than they show; how many depends on the plan. The rows themselves may give it (`routes.Merge.otherwise`).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 Values = list[bytes | None]
-# A text with the numbers of outputs where their values are wanted.
+# A text, with the numbers of outputs in place of their values.
 Pieces = list[bytes | int]
 
 _NUMBER: Final = b"`streamfrom:n`"
 
 
 class Computation:
-    """The expressions of one statement, and what they are computed from.
+    """The expressions of one statement, and their operands.
 
     definitions: the column definitions of the answer.
     exact: the texts must keep all digits.
@@ -82,7 +82,7 @@ class Computation:
     # --- before the groups are known ----------------------------------------------------------
 
     def trial(self) -> bytes:
-        """Return the query whose definitions are those of the values and of what is computed."""
+        """Return the query whose definitions are those of the values and of the expressions."""
         columns = [_NUMBER, *map(_name, self._operands), *self._expressions()]
         return b"SELECT %b FROM %b" % (b", ".join(columns), self._derived())
 
@@ -92,7 +92,7 @@ class Computation:
         return b"SELECT %b FROM %b" % (names, self._derived())
 
     def tried(self, columns: Sequence[ColumnDefinition], collations: Values) -> None:
-        """Learn the definitions of the `trial` and the values' collations. Raises Unsupported."""
+        """Take the definitions of the `trial` and the values' collations. Raises Unsupported."""
         self._columns = columns
         self._collations = [(each or b"").decode() for each in collations]
         operands = dict(zip(self._operands, columns[1:], strict=False))
@@ -102,7 +102,7 @@ class Computation:
                 raise self._refused(reason, place)
 
     def _fault(self, place: int, operands: dict[int, ColumnDefinition]) -> str:
-        """Return why a shard may compute something else of the values of *operands* than one server does; "" if it does not."""
+        """Return why a shard may compute another result from the values of *operands* than one server does; "" if it does not."""
         output, column, within = self._outputs[place], self.type_of(place), self._within(place)
         form = b"".join(each for each in self._pieces[place] if isinstance(each, bytes))
         is_shown = place < self._grouping.width
@@ -121,25 +121,25 @@ class Computation:
             # MariaDB finds no group HAVING NULLIF(COUNT(*), 1) > 1; MySQL does.
             "HAVING with NULLIF of an aggregate": b"NULLIF" in form.upper()
             and bool(self._grouping.conditions),
-            # The same text is two instants where clocks are set back.
+            # The same text is two instants when clocks are set back.
             "UNIX_TIMESTAMP of an aggregate": has_instant and b"UNIX_TIMESTAMP" in form.upper(),
-            # A sum of floats depends on their order, in its last digits.
+            # The last digits of a sum of floats depend on their order.
             "text or a decision made of a sum of floats": sums_floats
             and sort_of(column) is not Sort.DOUBLE,
-            # How a server rounds before it compares or goes on is up to where these stand.
+            # The context decides how a server rounds before it compares or computes further.
             "servers round before or after they go on": b"/" in form
             and (output.is_condition or uses_other),
         }
         return next((reason for reason, holds in faults.items() if holds), "")
 
     def type_of(self, place: int) -> ColumnDefinition:
-        """Return the definition of what is computed, as the shard sees it."""
+        """Return the definition of the expression's value, as the shard reports it."""
         return self._columns[1 + len(self._operands) + list(self._pieces).index(place)]
 
     # --- groups ---------------------------------------------------------------------------------
 
     def question(self, groups: Sequence[Values]) -> bytes:
-        """Return the query that computes *groups*, of each the values of all outputs."""
+        """Return the query that computes *groups*, each given as the values of all its outputs."""
         columns = self._columns[: 1 + len(self._operands)]
         stage = Stage(columns, ["", *self._collations])
         rows = [
@@ -152,7 +152,7 @@ class Computation:
     def answer(
         self, columns: Sequence[ColumnDefinition], rows: Sequence[bytes]
     ) -> list[dict[int, bytes | None]]:
-        """Return, for each group of a `question`, what was computed, by output. Raises Unsupported."""
+        """Return, for each group of a `question`, the computed values by output. Raises Unsupported."""
         if not all(map(are_alike, columns[1:], self._columns[1 + len(self._operands) :])):
             raise self._refused("a shard computes it with other types", *self._pieces)
         found: dict[int, dict[int, bytes | None]] = {}
@@ -197,7 +197,7 @@ class Computation:
         return exactly(text) if place in self._exact else text
 
     def _taken_apart(self, place: int) -> Pieces:
-        """Return an expression's text, in which the values that the merge knows are numbers."""
+        """Return an expression's text, with output numbers for the values that the merge knows."""
         output = self._outputs[place]
         start, end = output.span
         found: Pieces = []
@@ -223,9 +223,9 @@ def _name(place: int) -> bytes:
 
 
 def _is_whole(column: ColumnDefinition, collation: str) -> bool:
-    """Whether servers compute with a stage's column as with the aggregate that it stands for."""
+    """Return whether servers compute with a stage's column as with the aggregate that it represents."""
     if column.type == FieldType.YEAR:
-        return False  # a column of it makes dates, and an aggregate is a number
+        return False  # a stage's column would be a date, but the aggregate is a number
     try:
         Stage([column], [collation])
     except Unsupported:

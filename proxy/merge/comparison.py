@@ -1,9 +1,9 @@
-"""How values of the text protocol compare and are written, exactly as the server does it.
+"""Compare and write values of the text protocol exactly as the server does.
 
-A server compares values, not texts, so what is compared here is often not the column itself but
+A server compares values, not texts. So the compared value is often not the column itself but
 an expression made from it (`ColumnKey.sql`): the weight string of its collation, the exact value of a
-FLOAT (whose text has six digits only), the number of an ENUM. Which one follows from the column
-definition that the server gives for the expression.
+FLOAT (whose text has only six digits), the number of an ENUM. The column definition
+that the server gives for the expression decides which one.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from streamfrom.proxy.wire.resultset import ColumnDefinition
 
 
-# What takes part in a comparison: (0,) is NULL, which comes first; descending, (2,) and last.
+# One part of a comparison: (0,) is NULL, which comes first; in descending order it is (2,) and last.
 Component = tuple[object, ...]
 
-NOT_FIXED: Final = 31  # decimals of a float that has as many digits as it takes
+NOT_FIXED: Final = 31  # decimals of a float without a fixed number of digits
 
 
 class Comparison(Enum):
-    """What decides between two values of a column."""
+    """The property of a column's values that decides a comparison."""
 
     NUMBER = auto()  # integers and decimals, exactly
     DOUBLE = auto()
     FLOAT = auto()
     TEXT = auto()  # dates: their text is in order
     TIME = auto()
-    INSTANT = auto()  # TIMESTAMP: its text repeats itself when clocks are set back
+    INSTANT = auto()  # TIMESTAMP: its text repeats when clocks are set back
     ORDINAL = auto()  # ENUM and SET: the number of the value
     STRING = auto()
     BYTES = auto()
@@ -66,7 +66,7 @@ _ORDINAL_FLAGS: Final = int(FieldFlag.ENUM | FieldFlag.SET)
 
 
 def comparison_of(column: ColumnDefinition) -> Comparison:
-    """Return how values of *column* compare. Raises Unsupported for JSON and the like."""
+    """Return how values of *column* compare. Raises Unsupported for JSON and other types without a rule."""
     found = _BY_TYPE.get(column.type)
     if found is Comparison.STRING:
         if column.flags & _ORDINAL_FLAGS:
@@ -101,7 +101,7 @@ def padding(collation: str, space: bytes, *, is_char: bool = False) -> bytes:
     # PAD_ATTRIBUTE of information_schema.COLLATIONS.
     if "_0900_" in collation or collation == "binary":
         return b""
-    # Of a CHAR MariaDB sorts the blanks that fill it up, and groups without them.
+    # MariaDB sorts a CHAR with the blanks that fill it up, and groups without them.
     if "nopad" in collation and not is_char:
         return b""
     charset, _, rest = collation.partition("_")
@@ -114,8 +114,8 @@ def padding(collation: str, space: bytes, *, is_char: bool = False) -> bytes:
 def padded(weight: bytes, space: bytes) -> bytes:
     """Return *weight* in a form that compares as if both sides were padded with *space*.
 
-    Each space says whether what follows the run of spaces is below (0) or above (2) a space, or
-    the end (1): all that padding could matter for. Trailing spaces fall away.
+    A mark after each space shows whether the text after the run of spaces is below (0) or above (2) a space, or
+    the end (1): padding can matter for nothing else. Trailing spaces are removed.
     """
     step = len(space)
     # Hex digits may end like a space across two units, so the length must be whole units.
@@ -126,7 +126,7 @@ def padded(weight: bytes, space: bytes) -> bytes:
     units = [weight[i : i + step] for i in range(0, len(weight), step)]
     parts = [space + b"1"]
     mark = b"1"
-    # From the end: what follows a run of spaces decides the mark of each space in it.
+    # From the end: the unit after a run of spaces decides the mark of each space in it.
     for unit in reversed(units):
         if unit == space:
             parts.append(space + mark)
@@ -139,7 +139,7 @@ def padded(weight: bytes, space: bytes) -> bytes:
 
 # --- keys --------------------------------------------------------------------------------------
 
-# For ASCII texts: the order reversed. What ends first must come last, hence the terminator.
+# For ASCII texts: the reversed order. The text that ends first must come last, hence the terminator.
 _MIRROR: Final = bytes(max(0x7F - code, 0) for code in range(256))
 _MIRROR_END: Final = b"\xff"
 _NULL: Final = (0,)
@@ -154,7 +154,7 @@ class ColumnKey:
     space: bytes = b""  # the weight that pads strings, in hex; empty for no padding
 
     def sql(self, expression: bytes) -> bytes:
-        """Return the expression whose values `decoder` reads, for the server to compute."""
+        """Return the expression that the server computes and whose values `decoder` reads."""
         match self.comparison:
             case Comparison.STRING:
                 # The server's own collation decides. Hex, because the text protocol would
@@ -173,11 +173,11 @@ class ColumnKey:
 
     @property
     def is_plain(self) -> bool:
-        """The values themselves are compared."""
+        """True if the values themselves are compared."""
         return self.sql(b"x") == b"x"
 
     def decoder(self, *, descending: bool = False) -> Callable[[bytes | None], Component]:
-        """Return what turns a value of `sql` into something that sorts as on the server."""
+        """Return a function from a value of `sql` to an object that sorts as on the server."""
         value: Callable[[bytes], object]
         match self.comparison:
             case Comparison.NUMBER | Comparison.INSTANT | Comparison.ORDINAL:
@@ -246,24 +246,24 @@ def unscaled(value: int, scale: int) -> bytes:
     return f"{sign}{digits[:-scale]}.{digits[-scale:]}".encode()
 
 
-# Doubles of this many digits before the point, or zeros behind it, are written without exponent.
+# Doubles with up to this many digits before the point, or zeros behind it, are written without exponent.
 _FIXED_DIGITS_MAX: Final = 15
 
 
 def loses_digits(column: ColumnDefinition) -> bool:
-    """Whether the text of such values has fewer digits than they have."""
+    """Return whether the texts of *column* have fewer digits than its values."""
     return column.type == FieldType.FLOAT or (
         column.type == FieldType.DOUBLE and column.decimals < NOT_FIXED
     )
 
 
 def exactly(text: bytes) -> bytes:
-    """Return the expression whose text has all digits of such a value."""
+    """Return the expression whose text has all digits of the value of *text*."""
     return b"(%b)+0e0" % text
 
 
 def double_text(value: float, decimals: int = NOT_FIXED) -> bytes:
-    """Return the text that a server gives for a DOUBLE with so many decimals."""
+    """Return the text that a server gives for a DOUBLE with *decimals* decimals."""
     if decimals < NOT_FIXED:
         return b"%.*f" % (decimals, value)
     number = Decimal(repr(value)).normalize()
@@ -273,18 +273,18 @@ def double_text(value: float, decimals: int = NOT_FIXED) -> bytes:
     return f"{number.scaleb(-exponent):f}e{exponent}".encode()
 
 
-# --- what values are ---------------------------------------------------------------------------
+# --- kinds of values ---------------------------------------------------------------------------
 
 
 class Sort(Enum):
-    """What values of a column are, whatever room it has for them."""
+    """The kind of a column's values, regardless of its width."""
 
     INTEGER = auto()
     UNSIGNED = auto()
     DECIMAL = auto()
     DOUBLE = auto()
     DATE = auto()
-    DATETIME = auto()  # TIMESTAMP too: it has no literals, and the same is computed of it
+    DATETIME = auto()  # TIMESTAMP too: without literals of its own, same results
     TIME = auto()
     TEXT = auto()
     BYTES = auto()
@@ -300,13 +300,13 @@ _SORTS: Final[dict[int, Sort]] = {
     FieldType.TIMESTAMP: Sort.DATETIME,
     FieldType.TIME: Sort.TIME,
 }
-# ZEROFILL shows in a text that is made of a number.
+# ZEROFILL shows in a text that is made from a number.
 _NO_VALUES: Final = int(FieldFlag.ENUM | FieldFlag.SET | FieldFlag.ZEROFILL)
 _SCALED: Final = frozenset({Sort.DECIMAL, Sort.DOUBLE, Sort.DATETIME, Sort.TIME})
 
 
 def sort_of(column: ColumnDefinition) -> Sort | None:
-    """Return what the values of *column* are; None where its text does not show it."""
+    """Return the kind of *column*'s values; None if their text does not show them."""
     found = _SORTS.get(column.type)
     if column.flags & _NO_VALUES:
         return None
@@ -318,7 +318,7 @@ def sort_of(column: ColumnDefinition) -> Sort | None:
 
 
 def are_alike(one: ColumnDefinition, other: ColumnDefinition) -> bool:
-    """Whether values of both columns are the same things, with the same digits."""
+    """Return whether the values of both columns are of one kind, with the same digits."""
     sort = sort_of(one)
     return (
         sort is sort_of(other)

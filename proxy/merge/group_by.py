@@ -1,7 +1,7 @@
-"""What a SELECT of groups asks for, read from its text: groups, output values, HAVING, order.
+"""Read a SELECT of groups from its text: groups, output values, HAVING, order.
 
 Everything is one list of `Output`s: first those of the select list, then those that only HAVING
-or ORDER BY look at. What cannot be put together from the shards' parts is Unsupported.
+or ORDER BY use. Values that cannot be merged from the shards' parts are Unsupported.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 # The aggregates that HAVING may compare with a number here: servers agree on all of their digits.
 _COMPARED: Final = frozenset({"COUNT", "SUM"})
-EXTREMES: Final = frozenset({"MIN", "MAX"})  # DISTINCT changes nothing of them
+EXTREMES: Final = frozenset({"MIN", "MAX"})  # DISTINCT does not change them
 
 Words = tuple[object, ...]
 
 
 class Group(NamedTuple):
-    """One thing that rows are grouped by. *column*: it is nothing but this column."""
+    """One expression of GROUP BY. *column*: the expression is just this column."""
 
     text: bytes
     words: Words
@@ -40,14 +40,14 @@ class Group(NamedTuple):
 
 
 class Output(NamedTuple):
-    """One value of a group: an aggregate, a group's own value, or something made of these."""
+    """One value of a group: an aggregate, a group's own value, or an expression of these."""
 
     text: bytes
     words: Words
     call: AggregateCall | None = None
     group: int | None = None
     is_constant: bool = False
-    # The places of outputs in an expression of aggregates, and which outputs.
+    # The places of outputs in an expression of aggregates, and their numbers.
     operands: tuple[tuple[Span, int], ...] = ()
     span: Span = (0, 0)
     tail: bytes = b""  # the rest of a condition, after its left side
@@ -74,16 +74,16 @@ class Grouping:
         self.distinct: tuple[Expression, ...] = ()
         # HAVING's conditions on aggregates: an output, an operator, and a number.
         self.tests: list[tuple[int, str, int | str]] = []
-        self.conditions: list[int] = []  # those that are outputs themselves
-        # The groups in the order the shards give them, and whether descending, as in the answer's.
+        self.conditions: list[int] = []  # the conditions that are outputs themselves
+        # The groups in the order in which shards return them, and whether that is descending, as in the answer.
         self.order: list[tuple[int, bool]] = []
-        # Outputs and whether descending, where the answer has another order.
+        # Outputs, and whether they are descending, if the answer has another order.
         self.final_order: list[tuple[int, bool]] = []
         self._read_groups()
         self._group_columns = {group.column for group in self.groups}
         self._read_items()
         self.width = len(self.outputs)
-        # In a second pass: an expression may use aggregates that stand behind it in the list.
+        # In a second pass: an expression may use aggregates that come later in the list.
         for place, expression in enumerate(self._items):
             if self._is_made(expression, in_list=True):
                 self.outputs[place] = self._made(expression, in_list=True)
@@ -107,22 +107,22 @@ class Grouping:
             return
         for expression in select.group:
             resolved = self._meant(expression)
-            # In an expression the servers look for a column first, and items have no aliases in them.
+            # In an expression, servers look for a column first, and items have no aliases.
             known = self._table_columns if resolved is expression else resolved.names
             self._texts.check_repeatable(resolved, known)
             self._add_group(resolved)
 
     def _add_group(self, expression: Expression) -> None:
-        # A number would be a position, and servers do not see that a subquery follows from what else is grouped.
+        # A number would be a position, and servers do not see that a subquery depends on the groups.
         if expression.is_constant or (not expression.names and expression.words == SUBQUERY):
             raise Unsupported("grouping by a constant or a subquery over several shards")
-        # Written twice, as in GROUP BY a, a, it is sorted and compared once.
+        # Given twice, as in GROUP BY a, a, it is sorted and compared once.
         words = self._texts.words(expression)
         if all(group.words != words for group in self.groups):
             self.groups.append(Group(self._texts.of(expression), words, expression.column))
 
     def _meant(self, expression: Expression) -> Expression:
-        """Return what an item of GROUP BY means: a position, an alias or itself."""
+        """Return the expression that an item of GROUP BY means: by position, by alias or itself."""
         word = expression.words[0]
         if len(expression.words) == 1 and isinstance(word, Slot):
             place = self._texts.integer(word)
@@ -133,11 +133,11 @@ class Grouping:
         item = self._texts.with_alias(expression.column)
         if item is None or item.expression is None:
             return expression
-        # Both servers take a name in GROUP BY for a column of the tables first, and for an
-        # alias where there is no such column.
+        # Both servers read a name in GROUP BY as a column of the tables first, and as an
+        # alias if there is no such column.
         if expression.column not in self._table_columns:
             return item.expression
-        return expression  # the column, of which an alias of the same name may be made
+        return expression  # the column, from which an alias of the same name may be made
 
     # --- outputs ----------------------------------------------------------------------------
 
@@ -160,8 +160,8 @@ class Grouping:
         texts.check_repeatable(expression, expression.names if in_list else frozenset())
         if _is_fixed(expression):
             return Output(text, words, is_constant=True)
-        # Each row of a group may have another value, and which one a server shows is its own
-        # affair.
+        # Each row of a group may have another value, and which one a server shows is
+        # undefined.
         if not expression.names or not expression.names <= self._group_columns:
             raise Unsupported("a column that is not grouped over several shards")
         return Output(text, words)
@@ -172,7 +172,7 @@ class Grouping:
         elif len(call.arguments) > 1 or (call.distinct and call.function not in EXTREMES):
             raise Unsupported(f"this form of {call.function} over several shards")
         for expression in call.arguments:
-            # A name is a column here; an alias may be meant outside of the list, where no column has its name.
+            # A name is a column here; outside the list it may be an alias if no column has its name.
             known = expression.names if in_list else self._table_columns
             self._texts.check_repeatable(expression, known)
 
@@ -206,7 +206,7 @@ class Grouping:
     # --- expressions of aggregates ----------------------------------------------------------
 
     def _is_made(self, expression: Expression, *, in_list: bool = False) -> bool:
-        """Say whether a value is made of aggregates; an alias outside of the list may be one."""
+        """Return whether a value is made from aggregates; outside the list an alias may be."""
         if expression.call is not None:
             return False
         if expression.has_aggregate:
@@ -247,7 +247,7 @@ class Grouping:
             output = self.outputs[place]
             is_sure = self.groups and leaf.column not in self._table_columns
             if not (is_sure and (output.call or output.group is not None or output.operands)):
-                self._texts.check_repeatable(leaf)  # it cannot
+                self._texts.check_repeatable(leaf)  # raises
             return place
         for place, output in enumerate(self.outputs):
             if output.words == words and (output.call or output.group is not None):
@@ -262,7 +262,7 @@ class Grouping:
         return self._add(Output(self._texts.of(leaf), words, group=group))
 
     def _alias(self, leaf: Expression) -> Item | None:
-        """Return the item that a name may mean outside of the select list."""
+        """Return the item that a name may mean outside the select list."""
         if leaf.column is None or leaf.is_qualified:
             return None
         return self._texts.with_alias(leaf.column)
@@ -306,7 +306,7 @@ class Grouping:
             raise Unsupported("DISTINCT with ORDER BY of what is not selected")
         if not self.groups:
             if self.distinct and any(output.is_constant for output in self.outputs):
-                # Where there are no rows no shard would give the constant.
+                # Without rows, no shard would return the constant.
                 raise Unsupported(
                     "a constant and an aggregate with DISTINCT over several shards"
                 )
@@ -316,9 +316,9 @@ class Grouping:
         for place, down in wanted:
             output = self.outputs[place]
             if output.group is not None:
-                # The merge needs every group's rows together, which any order of all the groups'
-                # columns gives. So the client's own order comes first in it, and costs nothing
-                # more.
+                # The merge needs every group's rows together, and any order of all the groups'
+                # columns gives that. So the client's own order comes first in it, at no extra
+                # cost.
                 leading.setdefault(output.group, down)
             elif output.call or output.operands:
                 self.final_order = wanted
@@ -328,7 +328,7 @@ class Grouping:
         self.order = [*leading.items(), *rest]
 
 
-# Calls that a connection answers for itself, and words that may be columns all the same.
+# Calls that a connection answers itself, and words that may be columns even so.
 _OWN: Final = frozenset({"LAST_INSERT_ID", "DATABASE", "SCHEMA", "IS_USED_LOCK", "DEFAULT"})
 _MAY_BE_COLUMNS: Final = frozenset(
     {"unknown", "member", "array", "escape", "signed", "sounds", "of", "row", "end"}
@@ -336,7 +336,7 @@ _MAY_BE_COLUMNS: Final = frozenset(
 
 
 def _is_fixed(expression: Expression) -> bool:
-    """Whether an expression is made of literals alone: 5 + 5, CONCAT('a', 'b'), NOW()."""
+    """Return whether an expression is made only from literals: 5 + 5, CONCAT('a', 'b'), NOW()."""
     return (
         not (expression.names or expression.is_qualified)
         and expression.words != SUBQUERY

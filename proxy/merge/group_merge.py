@@ -1,8 +1,8 @@
-"""The shards' parts of groups, put together group by group.
+"""Merge the shards' parts of groups, group by group.
 
-Only an order that is not the groups' own needs all of them in memory, and so do values that a shard has still to compute:
-the shards' connections are busy until all groups are merged. `merge_memory` bounds that. With a LIMIT only the groups that
-it lets through are kept and computed, unless what is computed decides which these are.
+All groups stay in memory only for an order that is not their own, or for values that a shard still has to compute:
+the shards' connections are busy until all groups are merged. `merge_memory` bounds this. With a LIMIT, only groups within
+it are kept and computed, unless computed values decide which groups these are.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from streamfrom.proxy.merge.ordered_merge import LimitWindow, OrderedMerge, SortKey
 
 
-# What a kept group costs besides its row.
+# The memory of a kept group, without its row.
 _KEPT_BYTES: Final = 300
 # Kept groups that leave at once.
 _BITE_GROUPS: Final = 250
-# What a shard is asked to compute at once.
+# Groups that a shard computes at once.
 _BATCH_GROUPS: Final = 500
 _BATCH_BYTES: Final = 256 << 10
 
@@ -53,10 +53,10 @@ class Test(NamedTuple):
     place: int
     operator: str
     number: int | str  # with its point and exponent
-    is_float: bool  # what servers compare as floats
+    is_float: bool  # servers compare it as a float
 
     def passes(self, values: Sequence[bytes | None]) -> bool:
-        """Say whether a group with these *values* stays."""
+        """Return whether a group with these *values* stays."""
         value = values[self.place]
         read = float if self.is_float else Decimal
         return value is not None and _OPERATORS[self.operator](
@@ -65,7 +65,7 @@ class Test(NamedTuple):
 
 
 class GroupSort(NamedTuple):
-    """One component of the final order, reversed where that is descending."""
+    """One component of the final order, reversed if that is descending."""
 
     # Returns it for a group's key, its values, and the states that these were made of.
     of: Callable[[SortKey, Row, Sequence[Any]], Component]
@@ -73,7 +73,7 @@ class GroupSort(NamedTuple):
 
 
 class KeptGroup(NamedTuple):
-    """A group that cannot leave yet: what it is sorted by, how many came before it, its row."""
+    """A group that cannot leave yet: its sort key, the number of groups before it, its row."""
 
     order: tuple[Component, ...]
     number: int
@@ -81,9 +81,9 @@ class KeptGroup(NamedTuple):
 
 
 class KeptGroups:
-    """Groups in their final order; equal ones stay in the order in which they came.
+    """Groups in their final order; equal ones keep the order in which they came.
 
-    Each finds its place as it comes: to sort 450,000 in one go would hold all other clients up for 0.5 s.
+    Each is inserted as it comes: sorting 450,000 at once would delay all other clients by 0.5 s.
 
     reach: how many of them can be in the answer, None for all.
     """
@@ -97,11 +97,11 @@ class KeptGroups:
 
     @property
     def is_full(self) -> bool:
-        """Another group takes the place of one of these."""
+        """True if another group would replace one of these."""
         return len(self._groups) == self.reach
 
     def add(self, order: tuple[Component, ...], row: bytes) -> None:
-        """Keep a group, and drop the one that is beyond the reach then. Raises MergeTooLarge."""
+        """Keep a group, and drop the one that is then out of reach. Raises MergeTooLarge."""
         self._number += 1
         self._groups.add(KeptGroup(order, self._number, row))
         self._bytes += len(row) + _KEPT_BYTES
@@ -111,18 +111,18 @@ class KeptGroups:
             raise MergeTooLarge(self._memory_bytes)
 
     def bites(self) -> Iterator[list[KeptGroup]]:
-        """Give the groups in their order, some at a time."""
+        """Yield the groups in order, some at a time."""
         for start in range(0, len(self._groups), _BITE_GROUPS):
             yield self._groups[start : start + _BITE_GROUPS]
 
 
 class ComputedGroups:
-    """The merged groups of the shards, with values that are still to be computed.
+    """The merged groups of the shards, with values still to be computed.
 
-    groups: what the merge has kept.
+    groups: the groups that the merge has kept.
     width: the number of the answer's columns.
     conditions: the places of HAVING's conditions among the values.
-    order: the final order where a computed value is in it; else empty.
+    order: the final order if a computed value is in it; else empty.
     in_order: takes the groups in that order.
     """
 
@@ -147,18 +147,18 @@ class ComputedGroups:
 
     @property
     def is_late(self) -> bool:
-        """A computed value decides which groups leave, so all of them are computed."""
+        """True if a computed value decides which groups leave, so that all of them are computed."""
         return bool(self._conditions or self._order)
 
     def batches(self) -> Iterator[list[KeptGroup]]:
-        """Give the groups in pieces of which each is one question, while any can be wanted."""
+        """Yield the groups in batches, one query each, while any can be wanted."""
         groups = list(chain.from_iterable(self._groups.bites()))
         waiting = groups if self.is_late else self._window.cut(groups)
         start = 0
         while start < len(waiting) and not (self._window.is_shut and self.is_late):
             stop = start
             size = 0
-            # Many groups in one question, as each is a round trip; few enough that its text
+            # Many groups in one query, as each is a round trip; few enough that its text
             # stays small.
             while stop < min(len(waiting), start + _BATCH_GROUPS) and size < _BATCH_BYTES:
                 size += len(waiting[stop].row)
@@ -167,7 +167,7 @@ class ComputedGroups:
             start = stop
 
     def question(self, batch: Sequence[KeptGroup]) -> bytes:
-        """Return what a shard is asked to compute for these groups."""
+        """Return the query that computes these groups on a shard."""
         return self._computation.question([parse_text_row(kept.row) for kept in batch])
 
     def answer(
@@ -176,7 +176,7 @@ class ComputedGroups:
         columns: Sequence[ColumnDefinition],
         rows: Sequence[bytes],
     ) -> list[bytes]:
-        """Take what a shard computed for *batch*; return the rows that can leave now. Raises Unsupported."""
+        """Take a shard's results for *batch*; return the rows that can leave now. Raises Unsupported."""
         groups = [parse_text_row(kept.row) for kept in batch]
         found: list[bytes] = []
         for kept, values, computed in zip(
@@ -198,7 +198,7 @@ class ComputedGroups:
         return self._window.cut(found) if self._conditions else found
 
     def rest(self) -> Iterator[list[bytes]]:
-        """Give what can leave when all is computed, some at a time."""
+        """Yield the rows that can leave only when all are computed, some at a time."""
         for bite in self._in_order.bites():
             yield self._window.cut([kept.row for kept in bite])
 
@@ -207,7 +207,7 @@ class GroupsMerge:
     """The groups of the shards as one answer.
 
     key_width: the number of key components that are the group's; those of DISTINCT arguments follow them.
-    kept: takes the groups that cannot leave as they come, None where all can.
+    kept: takes the groups that cannot leave as they come, None if all can.
     sorts: their final order.
     """
 
@@ -235,30 +235,30 @@ class GroupsMerge:
         self._tests = tests
         self._sorts = sorts
         self._kept = kept
-        # Computes the rest of what is kept after the merge, and answers; else None.
+        # Computes the remaining values of kept groups after the merge, and answers; else None.
         self.computed = computed
         self._key: SortKey | None = None
         # The kept groups on their way out, once all shards' rows are merged.
         self._leaving: Iterator[list[KeptGroup]] | None = None
         self._ended = False
-        self.waiting_bytes = parts.waiting_bytes  # the size of each shard's rows that wait
+        self.waiting_bytes = parts.waiting_bytes  # the size of each shard's waiting rows
         self.feed = parts.add_rows
         self.end = parts.end_source
 
     @property
     def is_complete(self) -> bool:
-        """Nothing of what may still come is needed."""
+        """True if no later rows are needed."""
         if self.computed is None or self._kept is None:
             return self._ended or self._window.is_shut
         return self._leaving is not None or (self._kept.is_full and not self._sorts)
 
     @property
     def has_more(self) -> bool:
-        """Another `next_rows` goes on without further news."""
+        """True if another `next_rows` has work without new input."""
         return self._leaving is not None or self._parts.has_more
 
     def next_rows(self) -> list[bytes]:
-        """Return rows that are sure, for the client, some at a time. Raises MergeTooLarge."""
+        """Return rows that are final, some at a time. Raises MergeTooLarge."""
         if self.is_complete:
             return []
         if self._leaving is not None:
@@ -270,7 +270,7 @@ class GroupsMerge:
         for key, payload in zip(*self._parts.next_rows(), strict=True):
             before = self._key
             is_same = before is not None and before[:width] == key[:width]
-            # The merge gives rows in the order of the groups, so another key says that the last
+            # The merge returns rows in the order of the groups, so another key means that the last
             # group has had all its rows, from all shards.
             if before is not None and not is_same:
                 rows += self._finish(before)
@@ -281,7 +281,7 @@ class GroupsMerge:
             self._key = key
         if self._parts.is_complete:
             if self._key is not None or not width:
-                # Without GROUP BY no rows are one group too.
+                # Without GROUP BY, no rows are also one group.
                 rows += self._finish(self._key or ())
             self._leaving = iter(()) if self._kept is None else self._kept.bites()
         return self._window.cut(rows)
@@ -292,7 +292,7 @@ class GroupsMerge:
         values = [end(state) for end, state in zip(self._ends, states, strict=True)]
         if not all(test.passes(values) for test in self._tests):
             return ()
-        # What a shard goes on with needs all values.
+        # A shard that computes further needs all values.
         row = text_row(values if self.computed is not None else values[: self._width])
         if self._kept is None:
             return (row,)

@@ -1,12 +1,12 @@
 """A SELECT of groups over several shards: GROUP BY, DISTINCT and aggregates.
 
-The shards are asked for their parts of each group, in the order of the groups:
+The shards return their parts of each group, in the order of the groups:
 
-    [what groups compare by] [what DISTINCT arguments compare by] [parts of the output values]
+    [values that groups compare by] [values that DISTINCT arguments compare by] [parts of the output values]
 
-so the parts of one group meet, are put together and leave before the next group is looked at.
-`COUNT(DISTINCT x)` makes x one more thing to group by: each shard gives each x once, and equal
-ones of several shards stand side by side.
+so the parts of one group meet, are merged and leave before the next group begins.
+`COUNT(DISTINCT x)` adds x to the groups: each shard returns each x once, and equal
+ones of several shards are adjacent.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _SORTED: Final = frozenset(
 
 
 class GroupsQuery:
-    """How one SELECT of groups is asked and answered.
+    """The query for one SELECT of groups, and the merge of its answers.
 
     exact: the texts must keep all digits.
     """
@@ -66,13 +66,13 @@ class GroupsQuery:
         self._texts = texts
         self._exact = exact
         self._memory_bytes = memory_bytes
-        # The expressions of aggregates, None without any; set by `describe`.
+        # The expressions of aggregates, or None; set by `describe`.
         self.computation: Computation | None = None
         aliases = {item.alias for item in texts.select.items if item.alias is not None}
-        # A shard must be asked for the table's columns, because an alias in GROUP BY means a column where there is one of that
-        # name.
+        # The table's columns are needed, because a name in GROUP BY means a column rather than an alias if there is such a
+        # column.
         self.asks_columns = bool(aliases) and bool(texts.select.group)
-        # The compared expressions, and whether an aggregate is in each; set by `describe`.
+        # The compared expressions, and whether each has an aggregate; set by `describe`.
         self.expressions: list[tuple[bytes, bool]] = []
         self._definitions: Sequence[ColumnDefinition] = ()
         self._grouping: Grouping
@@ -82,7 +82,7 @@ class GroupsQuery:
     def describe(
         self, definitions: Sequence[ColumnDefinition], table_columns: frozenset[str]
     ) -> None:
-        """Learn the answer's definitions. Raises Unsupported for what cannot be merged."""
+        """Take the answer's definitions. Raises Unsupported if the rows cannot be merged."""
         self._definitions = definitions
         grouping = self._grouping = Grouping(self._texts, table_columns)
         wanted = [(group.text, False) for group in grouping.groups]
@@ -103,20 +103,20 @@ class GroupsQuery:
             )
 
     def resolve(self, keys: Sequence[ColumnKey], types: Sequence[ColumnDefinition]) -> None:
-        """Learn how the `expressions` compare."""
+        """Take the rules by which the `expressions` compare."""
         texts = [text for text, _ in self.expressions]
         self._keys = dict(zip(texts, keys, strict=True))
         self._types = dict(zip(texts, types, strict=True))
 
-    # --- asking -----------------------------------------------------------------------------
+    # --- the query --------------------------------------------------------------------------
 
     def sql(self) -> bytes:
-        """Return what each shard is asked."""
+        """Return the query for each shard."""
         texts, grouping = self._texts, self._grouping
         columns = [self._compared(grouping.groups[place].text) for place, _ in grouping.order]
         more = [texts.of(argument) for argument in grouping.distinct]
         # A shard cannot count distinct values for all: the same value may be on two shards. So
-        # it gives every distinct value, in order, and the merge counts.
+        # it returns every distinct value, in order, and the merge counts.
         columns += map(self._compared, more)
         for place, output in enumerate(grouping.outputs):
             columns += self._parts(place, output)
@@ -132,8 +132,8 @@ class GroupsQuery:
             pieces += [b"GROUP BY", b", ".join(grouped + more)]
         if order or more:
             pieces += [b"ORDER BY", b", ".join(order + more)]
-        # The LIMIT may go to the shards only where a shard's first groups are the answer's
-        # first ones: no other order, and nothing that takes groups out behind the merge.
+        # The LIMIT may go to the shards only if a shard's first groups are the answer's
+        # first ones: no other order, and no removal of groups after the merge.
         is_final = not (grouping.final_order or grouping.tests or grouping.conditions or more)
         if grouped and is_final and texts.reach is not None:
             pieces.append(b"LIMIT %d" % texts.reach)
@@ -141,11 +141,11 @@ class GroupsQuery:
 
     def _compared(self, text: bytes) -> bytes:
         key = self._keys[text]
-        # Any row of the group will do; MIN is what every sql_mode lets stand here.
+        # Any row of the group will do; every sql_mode allows MIN here.
         return text if key.is_plain else b"MIN(%b)" % key.sql(text)
 
     def _parts(self, place: int, output: Output) -> list[bytes]:
-        """Return what the shards give of one output value."""
+        """Return the columns that the shards return for one output value."""
         call = output.call
         if output.operands:
             return []
@@ -160,31 +160,31 @@ class GroupsQuery:
         if call.function == "AVG":
             (argument,) = map(self._texts.of, call.arguments)
             text = b"SUM(%b)" % argument
-            # Sum and count, not the average: averages of parts cannot be put together.
+            # Sum and count, not the average: averages of parts cannot be merged.
             return [exactly(text) if is_exact else text, b"COUNT(%b)" % argument]
         if call.function == "COUNT" and call.distinct:
             return []
         return [exactly(output.text) if is_exact else output.text]
 
     def _is_exact(self, place: int) -> bool:
-        """Whether all digits are wanted of a value whose text has fewer."""
+        """Return whether a value needs all its digits, although its text has fewer."""
         is_shown = place < self._grouping.width
         return self._exact and is_shown and loses_digits(self._definitions[place])
 
-    # --- answering --------------------------------------------------------------------------
+    # --- the answer -------------------------------------------------------------------------
 
     def definitions(self, described: Sequence[bytes], shard: Sequence[bytes]) -> list[bytes]:
         """Return the answer's column definitions, as payloads.
 
         Names are those of the statement *described* without rows. Some flags and types depend
         on how a server runs it (MariaDB makes TEXT of an expression that goes through a
-        temporary table): where a *shard* has run much the same, they are taken from there.
+        temporary table): if a *shard* has run nearly the same query, they are taken from it.
         """
         grouping = self._grouping
         if self._texts.select.is_derived:
             return list(described)
         # One server sorts the groups of COUNT(DISTINCT) without a temporary table, unless they
-        # are wanted in yet another order.
+        # need yet another order.
         is_direct = bool(grouping.distinct) and not grouping.final_order
         runs_alike = bool(grouping.groups) and not is_direct and self._texts.count != 0
         column = len(grouping.order) + len(grouping.distinct)
@@ -201,7 +201,7 @@ class GroupsQuery:
         return found
 
     def merger(self, shards: int, definitions: Sequence[ColumnDefinition]) -> GroupsMerge:
-        """Return what merges the answers of so many *shards*, which have these *definitions*."""
+        """Return the merge of the answers of this many *shards*, which have these *definitions*."""
         grouping = self._grouping
         decoders = [
             self._keys[grouping.groups[place].text].decoder(descending=down)
@@ -260,7 +260,7 @@ class GroupsQuery:
         if found.operands and self._comparison(place) not in _SORTED:
             raise Unsupported.computing(found.text, "ORDER BY a string made of aggregates")
         if found.group is not None:
-            # The shards' order has its direction, too (`Grouping.order`).
+            # The shards' order has its own direction (`Grouping.order`).
             component = [group for group, _ in grouping.order].index(found.group)
             return GroupSort(lambda key, *_: key[component])
         call = found.call

@@ -1,6 +1,6 @@
-"""Rows of several ordered sources, put in order as they come.
+"""Merge rows of several ordered sources as they come.
 
-A source may run ahead of the others only as far as its reader lets it: what waits here is
+A source may run ahead of the others only as far as its reader lets it. Waiting rows are
 counted (`waiting_bytes`), and the reader stops a server whose rows pile up.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SortKey = tuple["Component", ...]
 _Row = TypeVar("_Row")
 
-# What `next_rows` gives at once, of all sources together: others wait meanwhile. Groups cost most,
+# Most rows that `next_rows` returns at once, of all sources together: other sessions wait meanwhile. Groups cost most,
 # 4 to 6 µs a row.
 TAKEN_ROWS_MAX: Final = 200
 
@@ -31,7 +31,7 @@ _NULL_BYTE: Final = 0xFB
 def key_reader(
     decoders: Sequence[Callable[[bytes | None], Component]],
 ) -> Callable[[bytes], tuple[SortKey, int]]:
-    """Return what reads the first values of a text row: the key, and where the rest begins."""
+    """Return a function that reads the first values of a text row: the key, and where the rest begins."""
     decoders = tuple(decoders)
 
     def read(row: bytes) -> tuple[SortKey, int]:
@@ -71,13 +71,13 @@ class OrderedMerge:
         self._last: list[SortKey | None] = [None] * count
         self._open = set(range(count))
         self._share = max(TAKEN_ROWS_MAX // count, 1)
-        self.waiting_bytes = [0] * count  # the size of each source's rows that wait
+        self.waiting_bytes = [0] * count  # the size of each source's waiting rows
         # Another `next_rows` gives rows without further rows from the sources.
         self.has_more = False
 
     @property
     def is_complete(self) -> bool:
-        """Every source has ended and nothing waits."""
+        """True if every source has ended and no row waits."""
         return not self._open and not any(self._rows)
 
     def add_rows(self, source: int, rows: Sequence[bytes]) -> None:
@@ -88,8 +88,8 @@ class OrderedMerge:
         size = 0
         for row in rows:
             key, pos = self._read(row)
-            # A server that compares in another way than the merge would lose or repeat rows in
-            # silence. So the order is checked, for the price of one comparison a row.
+            # A server that compares differently from the merge would silently lose or repeat
+            # rows. So the order is checked, at the cost of one comparison a row.
             if before is not None and key < before:
                 raise Unsupported("this order over several shards: a shard sorts differently")
             before = key
@@ -104,15 +104,15 @@ class OrderedMerge:
         self._open.discard(source)
 
     def next_rows(self) -> tuple[list[SortKey], list[bytes]]:
-        """Return rows that nothing still to come can precede, with their keys, some at a time.
+        """Return rows that no later row can precede, with their keys, some at a time.
 
-        No source gives more than its share of `TAKEN_ROWS_MAX`. What is left of one is not
-        before the key at which its share ends, so nothing beyond that key leaves.
+        No source gives more than its share of `TAKEN_ROWS_MAX`. Its remaining rows are not
+        before the key at which its share ends, so no row beyond that key leaves.
         """
         keys, rows = self._keys, self._rows
         share = self._share
         self.has_more = False
-        # No row up to `cut` can still be preceded by a row that has not come.
+        # No later row can precede a row up to `cut`.
         cut: SortKey | None = None
         if self._is_ordered:
             # An open source can still send any row from its last one on.
@@ -130,7 +130,7 @@ class OrderedMerge:
         for source, waiting in enumerate(keys):
             if not waiting:
                 continue
-            # bisect_right: rows equal to the cut are sure too, in whatever source they are.
+            # bisect_right: rows equal to the cut are final too, in whatever source they are.
             sure = len(waiting) if cut is None else bisect_right(waiting, cut)
             count = min(sure, share)
             self.has_more = self.has_more or len(waiting) > share
@@ -148,7 +148,7 @@ class OrderedMerge:
                 self.waiting_bytes[source] -= min(
                     sum(map(len, taken)), self.waiting_bytes[source]
                 )
-        # Without an order the rows leave as they came: any interleaving is a right answer.
+        # Without an order the rows leave as they came: any interleaving is correct.
         if not self._is_ordered:
             return found_keys, found
         # Each source's run is in order already, so Timsort only merges the runs, in C.
@@ -162,16 +162,16 @@ class LimitWindow:
     def __init__(self, offset: int = 0, count: int | None = None) -> None:
         self._skip = offset
         self._left = count
-        # OFFSET plus LIMIT, the rows that can matter; None without a LIMIT.
+        # OFFSET plus LIMIT, the number of rows that can matter; None without a LIMIT.
         self.reach = None if count is None else offset + count
 
     @property
     def is_shut(self) -> bool:
-        """No further row will pass."""
+        """True if no further row will pass."""
         return self._left == 0
 
     def cut(self, rows: list[_Row]) -> list[_Row]:
-        """Return those of the next *rows* that are in the window."""
+        """Return the *rows* that are in the window."""
         if self._skip:
             skipped = min(self._skip, len(rows))
             self._skip -= skipped

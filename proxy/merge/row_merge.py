@@ -1,9 +1,9 @@
 """A SELECT of rows over several shards: each sorts and limits its own, the merge interleaves them.
 
-The statement goes to the shards nearly as it is. What ORDER BY compares is put in front of the
-select list, so that a row for the client is the tail of the row that came. For rows that will
-be binary, numbers with all their digits stand there too: the text of a FLOAT has six, that of
-DOUBLE(12,3) three behind the point.
+The statement goes to the shards nearly unchanged. The values that ORDER BY compares come before the
+select list, so that a row for the client is the tail of the shard's row. For rows of the binary
+protocol, numbers with all their digits come there too: the text of a FLOAT has six, that of
+DOUBLE(12,3) three after the point.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _HIDDEN: Final = b" AS `streamfrom:%d`"
 
 
 class RowsQuery:
-    """How one SELECT of rows is asked and answered.
+    """The query for one SELECT of rows, and the merge of its answers.
 
     exact: the texts must keep all digits.
 
     Attributes:
         expressions: the expressions whose types must be known, such as those compared, and whether
-            an aggregate is in each; set by `describe`.
+            each has an aggregate; set by `describe`.
         asks_columns, computation: as in `GroupsQuery`.
     """
 
@@ -57,7 +57,7 @@ class RowsQuery:
     def describe(
         self, definitions: Sequence[ColumnDefinition], table_columns: frozenset[str]
     ) -> None:
-        """Learn the answer's definitions. Raises Unsupported for an order we cannot repeat."""
+        """Take the answer's definitions. Raises Unsupported for an order that the merge cannot reproduce."""
         self._columns = definitions
         for order in self._texts.select.order:
             found = self._resolve(order)
@@ -86,7 +86,7 @@ class RowsQuery:
                 expression = item.expression
                 return None if expression.is_constant else self._known(expression, in_list=True)
             if item is None and texts.select.joined and texts.ends_item(name):
-                # It means that item's column, and in front of the list it would be ambiguous.
+                # It means that item's column, and before the list it would be ambiguous.
                 raise Unsupported(f"ORDER BY '{name}' without its table over several shards")
         return self._known(expression)
 
@@ -98,7 +98,7 @@ class RowsQuery:
         if stars and index >= stars[0]:
             if len(stars) > 1 or self._texts.select.joined:
                 raise Unsupported("ORDER BY a position in or behind * over several shards")
-            # All columns of the answer that are no other item's are the star's.
+            # All columns of the answer that are no other item's belong to the star.
             width = len(self._columns) - len(items) + 1
             if index < stars[0] + width:
                 return quote_identifier(self._columns[index].name).encode(), False
@@ -115,19 +115,19 @@ class RowsQuery:
         self._texts.check_repeatable(expression, known)
         call = expression.call
         if call is not None and call.function in EXTREMES:
-            # MIN of an ENUM is sometimes a string and sometimes not, by the server's plan.
+            # MIN of an ENUM is sometimes a string and sometimes not, depending on the server's plan.
             self._arguments.append((self._texts.of(call.arguments[0]), False))
         return self._texts.of(expression), expression.has_aggregate
 
     def resolve(self, keys: Sequence[ColumnKey], types: Sequence[ColumnDefinition]) -> None:
-        """Learn how the `expressions` compare."""
+        """Take the rules by which the `expressions` compare."""
         count = len(self._down)
         if any(comparison_of(column) is Comparison.ORDINAL for column in types[count:]):
             raise Unsupported("ORDER BY MIN or MAX of an ENUM or SET over several shards")
         self._keys = keys[:count]
 
     def sql(self) -> bytes:
-        """Return what each shard is asked."""
+        """Return the query for each shard."""
         texts, select = self._texts, self._texts.select
         edits = []
         hidden = [
@@ -146,14 +146,14 @@ class RowsQuery:
             for group in select.group:
                 word = group.words[0] if len(group.words) == 1 else None
                 positions.append((word if isinstance(word, Slot) else None, group.span))
-            # The hidden columns stand in front, so every position that the client wrote moves
-            # on.
+            # The hidden columns come first, so every position that the client wrote
+            # shifts.
             for slot, span in positions:
                 place = None if slot is None else texts.integer(slot)
                 if place is not None:
                     edits.append((span, b"%d" % (place + len(hidden))))
         if texts.reach is not None:
-            # OFFSET plus LIMIT rows of each: those that OFFSET skips may all be on one shard.
+            # OFFSET plus LIMIT rows of each: the rows that OFFSET skips may all be on one shard.
             edits.append(texts.limit_edit(b"LIMIT %d" % texts.reach))
         return texts.edited(edits)
 
@@ -164,7 +164,7 @@ class RowsQuery:
         return list(shard[len(self._keys) + len(self._floats) :])
 
     def merger(self, count: int, definitions: Sequence[ColumnDefinition]) -> RowsMerge:
-        """Return what merges the answers of *count* shards, which have these *definitions*."""
+        """Return the merger of the answers of *count* shards, which have these *definitions*."""
         decoders = [
             key.decoder(descending=down)
             for key, down in zip(self._keys, self._down, strict=True)
@@ -179,7 +179,7 @@ class RowsQuery:
 class RowsMerge:
     """The rows of the shards as one answer.
 
-    floats: the columns whose exact values stand before the row, in their order.
+    floats: the columns whose exact values come before the row, in their order.
     """
 
     computed = None  # after the merge, as `GroupsMerge.computed`
@@ -190,22 +190,22 @@ class RowsMerge:
         self._rows = rows
         self._window = window
         self._floats = floats
-        self.waiting_bytes = rows.waiting_bytes  # the size of each shard's rows that wait
+        self.waiting_bytes = rows.waiting_bytes  # the size of each shard's waiting rows
         self.feed = rows.add_rows
         self.end = rows.end_source
 
     @property
     def is_complete(self) -> bool:
-        """Nothing of what may still come is needed."""
+        """True if no later rows are needed."""
         return self._window.is_shut or self._rows.is_complete
 
     @property
     def has_more(self) -> bool:
-        """Another `next_rows` gives more without further news."""
+        """True if another `next_rows` has rows without new input."""
         return self._rows.has_more
 
     def next_rows(self) -> list[bytes]:
-        """Return rows that are sure, for the client, some at a time."""
+        """Return rows that are final, some at a time."""
         _, rows = self._rows.next_rows()
         rows = self._window.cut(rows)
         return [self._restored(row) for row in rows] if self._floats else rows

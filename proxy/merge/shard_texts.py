@@ -1,7 +1,7 @@
-"""The pieces of one concrete SELECT, and the questions about its table that go before it.
+"""The pieces of one concrete SELECT, and the queries about its table that precede it.
 
-Every text here is made of the client's own bytes: a piece is cut out where the template says it
-is, and put where it is needed.
+Every text here is made from the client's own bytes: a piece is cut out at its place in the template,
+and put where it is needed.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Texts:
 
     @property
     def reach(self) -> int | None:
-        """How many rows of each shard can be in the answer at most; None is all."""
+        """The most rows of each shard that can be in the answer; None for all."""
         return None if self.count is None else min(self.offset + self.count, LIMIT_MAX)
 
     def at(self, span: Span) -> bytes:
@@ -69,7 +69,7 @@ class Texts:
         return self.at(expression.span)
 
     def integer(self, slot: Slot) -> int | None:
-        """Return the value of a literal, None if it is no integer."""
+        """Return the value of a literal; None if it is no integer."""
         value = self._statement.value(slot)
         return value if isinstance(value, int) else None
 
@@ -81,14 +81,14 @@ class Texts:
         return value if isinstance(value, int) else value.text
 
     def tail(self, condition: HavingCondition) -> bytes:
-        """Return what stands behind the left side of a condition of HAVING."""
+        """Return the text after the left side of a condition of HAVING."""
         if condition.literal is None:
             return b""
         (literal,) = self._statement.raw(condition.literal)
         return b" %b %b" % (condition.operator.encode(), literal)
 
     def options(self) -> bytes:
-        """Return what stands between SELECT and the first item, without DISTINCT."""
+        """Return the text between SELECT and the first item, without DISTINCT."""
         start, end = self.select.select_end, self.select.items[0].span[0]
         if self.select.distinct is None:
             return self.at((start, end)).strip()
@@ -96,7 +96,7 @@ class Texts:
         return (before + self.at((self.select.distinct[1], end))).strip()
 
     def words(self, expression: Expression) -> tuple[object, ...]:
-        """Return what two expressions have in common if they are the same one."""
+        """Return a key that is equal for two expressions if they are the same."""
         return tuple(
             word if isinstance(word, str) else self._statement.raw(word)
             for word in expression.words
@@ -109,14 +109,14 @@ class Texts:
             [Edit(self._places[span[0]], self._places[span[1]], text) for span, text in edits],
         )
 
-    # --- questions --------------------------------------------------------------------------
+    # --- queries ----------------------------------------------------------------------------
 
     def described(self) -> bytes:
-        """Return the statement as it is but without rows: its definitions are the answer's."""
+        """Return the unchanged statement without rows: its definitions are the answer's."""
         return self.edited([self.limit_edit(b"LIMIT 0")])
 
     def limit_edit(self, text: bytes) -> tuple[Span, bytes]:
-        """Return the edit that puts *text* for the LIMIT clause, there or not."""
+        """Return the edit that puts *text* in place of the LIMIT clause, or where one belongs."""
         limit = self.select.limit
         if limit is not None:
             return limit.span, text
@@ -133,8 +133,8 @@ class Texts:
     def ask_collation(self, expression: bytes, *, aggregate: bool) -> bytes:
         """Return the query for an expression's collation and, in hex, the weight of a space.
 
-        MAX makes a row where there is none, and keeps the collation. COALESCE(MAX(a), 'x') has
-        a value all the same, of which LEFT leaves nothing.
+        MAX makes a row if there is none, and keeps the collation. COALESCE(MAX(a), 'x') still has
+        a value, which LEFT shortens to nothing.
         """
         value = expression if aggregate else b"MAX(%b)" % expression
         return (
@@ -145,7 +145,7 @@ class Texts:
     # --- names ------------------------------------------------------------------------------
 
     def star(self) -> bytes:
-        """Return `*` as it may stand behind other items."""
+        """Return `*` in a form that may come after other items."""
         if self.select.joined:
             return self._star_of_join()
         alias = self.select.table.alias
@@ -156,7 +156,7 @@ class Texts:
     def _star_of_join(self) -> bytes:
         source = self.at(self.select.source).upper()
         if any(word in source for word in (b"USING", b"NATURAL", b"RIGHT")):
-            # Their columns come in an order of their own, and some but once.
+            # Their columns come in another order, and some only once.
             raise Unsupported("ORDER BY with * of such a join over several shards")
         names = [
             quote_identifier(table.alias)
@@ -167,14 +167,14 @@ class Texts:
         return ", ".join(f"{name}.*" for name in names).encode("utf-8", "surrogateescape")
 
     def with_alias(self, name: str) -> Item | None:
-        """Return the item of this (lower-case) alias. Raises Unsupported where several have it."""
+        """Return the item of this (lower-case) alias. Raises Unsupported if several have it."""
         found = [item for item in self.select.items if item.alias == name]
         if len(found) > 1:
             raise Unsupported(f"'{name}' for two items over several shards")
         return found[0] if found else None
 
     def ends_item(self, name: str) -> bool:
-        """Whether an item is a column of this name, its table in front."""
+        """Return whether an item is a column of this name, qualified by its table."""
         return any(
             item.expression is not None and item.expression.words[-2:] == (".", name)
             for item in self.select.items
@@ -182,7 +182,7 @@ class Texts:
 
     @staticmethod
     def check_steady(expression: Expression) -> None:
-        """Raise Unsupported where two evaluations of an expression may be two values."""
+        """Raise Unsupported if two evaluations of an expression may give two values."""
         if expression.calls & VOLATILE or any(
             isinstance(word, str) and word.startswith("@") for word in expression.words
         ):
@@ -191,7 +191,7 @@ class Texts:
     def check_repeatable(
         self, expression: Expression, columns: frozenset[str] = frozenset()
     ) -> None:
-        """Raise Unsupported where an expression cannot be evaluated twice, or may mean an alias.
+        """Raise Unsupported if an expression cannot be evaluated twice, or may mean an alias.
 
         columns: names that mean columns here, whatever aliases there are.
         """

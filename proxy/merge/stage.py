@@ -1,10 +1,10 @@
-"""Rows as a SELECT that gives them, for a server to go on with, or as rows of VALUES (`values_row`). Pure.
+"""Rows as a SELECT that returns them, for a server to compute further, or as rows of VALUES (`values_row`). Pure.
 
     SELECT `a`, UNHEX(`b`) AS `b` FROM JSON_TABLE(CONVERT(_utf8mb4 x'…' USING utf8mb4), '$[*]' COLUMNS (`a` INT PATH '$[0]', …)) AS `streamfrom`
 
 The text is ASCII in hexadecimal, which reads the same under every sql_mode and character set. It is a plain SELECT: it needs no
-privilege, leaves nothing behind, and runs in READ ONLY transactions. Its columns have the types and collations that the rows had, and
-each value comes back byte for byte; which types this holds for was tried on MariaDB and MySQL (`tests/integration/test_stage.py`).
+privilege, leaves no trace, and runs in READ ONLY transactions. Its columns have the types and collations of the rows, and
+each value comes back byte for byte. The types for which this holds were found by trial on MariaDB and MySQL (`tests/integration/test_stage.py`).
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ _TYPES: Final[dict[int, str]] = {
     FieldType.NULL: "CHAR(0)",
 }
 _DATES: Final = frozenset({FieldType.DATE, FieldType.DATETIME, FieldType.TIMESTAMP})
-# An ENUM's value is a number as well, ZEROFILL shows in a text, and MariaDB's INET6 and UUID are numbers.
+# An ENUM's value is also a number, ZEROFILL shows in a text, and MariaDB's INET6 and UUID are numbers.
 _MORE_THAN_TEXT: Final = int(FieldFlag.ENUM | FieldFlag.SET | FieldFlag.UNSIGNED)
 _CHARACTER_BYTES: Final = {"utf8mb4": 4, "utf8mb3": 3}
-# Servers take statements of 16 MB, MariaDB's default, and more.
+# Servers take statements of at least 16 MB, MariaDB's default.
 _TEXT_BYTES_MAX: Final = 15 << 20
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-# Of utf8mb3 and its collations, which are deprecated.
+# Warnings about utf8mb3 and its collations, which are deprecated.
 _OWN_WARNINGS: Final = frozenset({b"1287", b"3778", b"4079"})
-# Keeps MySQL from merging a derived table into its query, where GROUP BY takes an alias for the column that it hides.
+# Keeps MySQL from merging a derived table into its query, in which GROUP BY would read an alias instead of the column that it hides.
 _AS_A_TABLE: Final = b" LIMIT 18446744073709551615"
 _CHAR_MAX: Final = 255
 _VARCHAR_MAX: Final = 16383
@@ -72,7 +72,7 @@ def json_table(
     name: str,
     charset: str = "utf8mb4",
 ) -> bytes:
-    """Return rows as a table in a FROM clause. Raises MergeTooLarge for a longer text than servers take.
+    """Return rows as a table in a FROM clause. Raises MergeTooLarge if the text is longer than servers take.
 
     columns: the names and types, in the order of the values.
     rows: JSON arrays in the character set *charset*.
@@ -98,16 +98,16 @@ def of_the_client(rows: Sequence[bytes]) -> list[bytes]:
 
 
 def is_text(column: ColumnDefinition) -> bool:
-    """Whether values of *column* compare by a collation."""
+    """Return whether values of *column* compare by a collation."""
     return column.type in STRING_TYPES and column.charset != BINARY_CHARSET
 
 
 class Stage:
     """Columns as a server describes them, and rows of them as a SELECT.
 
-    collations: those of the columns, "" for what has none.
+    collations: those of the columns, "" for columns without one.
 
-    Raises Unsupported if the texts of a column are not all that its values are.
+    Raises Unsupported if the texts of a column do not show its whole values.
     """
 
     def __init__(self, columns: Sequence[ColumnDefinition], collations: Sequence[str]) -> None:
@@ -132,7 +132,7 @@ class Stage:
         ]
 
     def select(self, rows: Sequence[bytes]) -> bytes:
-        """Return the SELECT that gives *rows*, payloads of the text protocol. Raises Unsupported."""
+        """Return the SELECT that returns *rows*, payloads of the text protocol. Raises Unsupported."""
         columns = list(zip(self._columns, self._types, strict=True))
         items = b", ".join(_item(column, kind) for column, (_, kind) in columns)
         # A character here is a byte of the texts' own character set, in which JSON's signs are those of ASCII.
@@ -163,7 +163,7 @@ def _type(column: ColumnDefinition, collation: str) -> str:
 
 
 def _hex(column: ColumnDefinition) -> str:
-    """Return the type of bytes in hexadecimal. DISTINCT of a BLOB and a text takes equal texts for two, on both servers."""
+    """Return the type of bytes in hexadecimal. Over a BLOB and a text, DISTINCT of both servers keeps equal values twice."""
     is_short = column.type != FieldType.BLOB and 2 * column.length <= _VARCHAR_MAX
     return (f"VARCHAR({2 * column.length})" if is_short else "MEDIUMTEXT") + _HEX
 
@@ -230,7 +230,7 @@ def values_row(
     backslash_escapes: False under NO_BACKSLASH_ESCAPES.
     is_summed: the rows are groups of several shards, so the sum of a DOUBLE depends on their order.
 
-    Raises Unsupported if a column's texts are not all that its values are.
+    Raises Unsupported if a column's texts do not show its whole values.
     """
     values = []
     for column, text in zip(columns, row, strict=True):
@@ -238,7 +238,7 @@ def values_row(
         if (
             (sort is None and column.type != FieldType.NULL)
             or loses_digits(column)
-            # In the hour in which clocks are set back its text is two moments.
+            # In the hour in which clocks are set back, its text means two moments.
             or column.type == FieldType.TIMESTAMP
             or (is_summed and sort is Sort.DOUBLE)
         ):
@@ -290,10 +290,10 @@ class AnsweredPart:
         is_compared: bool,
         is_windowed: bool = False,
     ) -> None:
-        """Learn the part's columns. Raises Unsupported if these cannot be had by name, or their texts are not all that they are.
+        """Take the part's columns. Raises Unsupported if these cannot be selected by name, or their texts do not show their whole values.
 
-        is_compared: what becomes of the rows is up to how their values compare.
-        is_windowed: a server may go on with a decimal before it has cut it to its digits.
+        is_compared: the statement uses how the values of the rows compare.
+        is_windowed: a server may compute with a decimal before it has rounded it to its digits.
         """
         self.columns = columns
         _check_names(columns)
@@ -301,7 +301,7 @@ class AnsweredPart:
             is_sum = self._is_merged and sort_of(column) is Sort.DOUBLE
             is_instant = column.type == FieldType.TIMESTAMP
             is_cut = is_windowed and sort_of(column) is Sort.DECIMAL
-            # A sum of floats depends on their order, and a TIMESTAMP's text is two moments where clocks are set back.
+            # A sum of floats depends on their order, and a TIMESTAMP's text is two moments when clocks are set back.
             if is_cut or (is_compared and (is_sum or is_instant)):
                 raise Unsupported(f"going on with '{column.name}' over several shards")
 
@@ -316,17 +316,17 @@ class AnsweredPart:
         return _collations(self.columns, self.empty)
 
     def collated(self, collations: Sequence[bytes | None]) -> None:
-        """Learn the collations of the columns. Raises Unsupported."""
+        """Take the collations of the columns. Raises Unsupported."""
         self._stage = Stage(self.columns, [(each or b"").decode() for each in collations])
         self.give(())
 
     def give(self, rows: Sequence[bytes]) -> None:
-        """Take the part's rows; `text` gives them from now on. Raises Unsupported."""
+        """Take the part's rows; from now on `text` returns them. Raises Unsupported."""
         self.text = self._stage.select(rows)
 
 
 class Combination:
-    """A statement with its parts, those of them that are given by their number."""
+    """A statement with its parts; given parts are named by their numbers."""
 
     def __init__(
         self,
@@ -338,7 +338,7 @@ class Combination:
         self._parts = parts
         self._given = given  # without rows yet
         self._columns: Sequence[ColumnDefinition] = ()
-        # UNION ALL puts rows one behind the other; all else looks at what they are.
+        # UNION ALL concatenates rows; everything else compares their values.
         self.is_compared = bool(statement.shape.uses & Uses.ORDER) or not (
             parts.operators and {"UNION ALL"}.issuperset(parts.operators)
         )
@@ -348,13 +348,13 @@ class Combination:
         return without_rows(self._statement)
 
     def learn(self, columns: Sequence[ColumnDefinition]) -> None:
-        """Learn the answer's columns. Raises Unsupported for names that hide one another."""
+        """Take the answer's columns. Raises Unsupported for names that hide one another."""
         self._columns = columns
         if self._parts.operators:
             _check_names(columns)
 
     def check_parts(self) -> None:
-        """Raise Unsupported where values of a UNION's parts read otherwise than values of the whole."""
+        """Raise Unsupported if values of a UNION's parts are read differently from values of the whole."""
         for part in self._given.values() if self._parts.operators else ():
             for own, common in zip(part.columns, self._columns, strict=False):
                 if not (_read_alike(own, common) or own.type == FieldType.NULL):
@@ -363,7 +363,7 @@ class Combination:
                     )
 
     def sql(self) -> bytes:
-        """Return the statement with its parts given."""
+        """Return the statement with its given parts in place."""
         kept = b"" if self._parts.operators else _AS_A_TABLE
         texts = {number: part.text + kept for number, part in self._given.items()}
         return self._parts.with_parts(self._statement, texts)
@@ -402,7 +402,7 @@ def _collations(columns: Sequence[ColumnDefinition], text: bytes) -> bytes:
 def _read_alike(one: ColumnDefinition, other: ColumnDefinition) -> bool:
     if are_alike(one, other):
         return True
-    # A literal 1 is a BIGINT or a DECIMAL by how it is written; what it compares with is the
+    # A literal 1 is a BIGINT or a DECIMAL depending on how it is written; its comparisons are the
     # same.
     return _is_whole(one) and _is_whole(other)
 

@@ -1,6 +1,6 @@
-"""Where a statement runs. Pure: statement and vschema in, route out.
+"""Route statements. Pure: statement and vschema in, route out.
 
-``planner`` makes a plan of a statement's shape and a route of its values. ``vschema_tables`` knows which table's
-rows are where, and which shards some values name, ``plan_joins`` what several tables have to do with each other, ``plan_scatter`` how the answers of
-several shards become one, and ``routes`` are the words for it.
+``planner`` makes a plan from a statement's shape, and a route from its values. ``vschema_tables`` finds the shards of a table's
+rows, or of given values. ``plan_joins`` plans statements over several tables, ``plan_scatter`` decides how the answers of
+several shards are merged, and ``routes`` defines the results.
 """

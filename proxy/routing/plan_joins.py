@@ -1,9 +1,9 @@
-"""Statements over several tables: joins, subqueries, UNION, INSERT … SELECT.
+"""Plan statements over several tables: joins, subqueries, UNION, INSERT … SELECT.
 
-They go to one shard where the values of all vindex columns say the same one. A SELECT goes to
-several where each row of its answer comes from one shard alone: all sharded tables are tied to
+A statement goes to one shard if the values of all vindex columns lead to the same one. A SELECT goes to
+several if each row of its answer comes from one shard alone: all sharded tables are tied to
 one of them by their vindex columns, and that one has a part in every row. Reference tables are
-on every shard and have no part in this. Of a UNION this must hold for each SELECT, and rows that are equal
+on every shard and do not matter here. For a UNION this must hold for each SELECT, and equal rows
 must meet on one shard, because a vindex column is among them. Anything else is refused, and left to `planner`.
 """
 
@@ -36,14 +36,14 @@ _OF_ROWS_TOGETHER: Final = Uses.AGGREGATE | Uses.GROUP | Uses.LIMIT
 
 
 class _Sharded(NamedTuple):
-    """A source whose rows a vindex deals out, and what its vindex column equals."""
+    """A source whose rows a vindex distributes, and the values that its vindex column equals."""
 
     number: int
     rows: RowRouting
-    # The vindex type by which equal values are on one shard; None where they need not be.
+    # The vindex type by which equal values are on one shard; None if they need not be.
     equality: str | None
     columns: tuple[Reference, ...]  # the columns of tables, its own first, that have the value
-    literals: tuple[tuple[Operand, ...], ...]  # those that are the value
+    literals: tuple[tuple[Operand, ...], ...]  # the literals that are the value
 
 
 class JoinPlanner:
@@ -89,12 +89,12 @@ class JoinPlanner:
             self._refuse()
         return Plan(find=self._find)
 
-    # --- what the tables are ----------------------------------------------------------------
+    # --- the tables -------------------------------------------------------------------------
 
     def _with_target(
         self, equalities: JoinEqualities, column_place: int | None
     ) -> list[Source]:
-        """Return the sources, behind them the target of an INSERT as one more of them."""
+        """Return the sources, followed by the target of an INSERT as one more of them."""
         if column_place is None:
             return equalities.sources
         items = equalities.blocks[0].items if len(equalities.blocks) == 1 else ()
@@ -102,7 +102,7 @@ class JoinPlanner:
             raise Unsupported(
                 f"{self._shape.verb} … SELECT whose vindex column is not among the items; select it"
             )
-        # The rows of an INSERT … SELECT must be on the shards that they come from: so the
+        # The rows of an INSERT … SELECT must be on the shards that they come from. So the
         # target is one more table of the join, tied by the item that becomes its vindex column.
         target = self._shape.tables[0]
         column = self._tables.column(target.name)
@@ -113,17 +113,17 @@ class JoinPlanner:
         return [*equalities.sources, source]
 
     def _may_be_null(self, equalities: JoinEqualities, equal: Equality) -> bool:
-        """Whether an item is NULL in some row; the server may make a value of another shard of it."""
+        """Return whether an item is NULL in some row; the server may turn that into a value of another shard."""
         if not isinstance(equal, Reference):
             return False
-        # Without GROUP BY there is a row of aggregates also where no row was found.
+        # Without GROUP BY there is a row of aggregates even if no row was found.
         is_made_of_none = (
             self._shape.uses & Uses.AGGREGATE and not equalities.blocks[0].is_grouped
         )
         return bool(is_made_of_none) or not equalities.sources[equal.source].is_certain
 
     def _check_tables(self) -> None:
-        """Raise Unsupported unless the equalities are about the tables that the statement has."""
+        """Raise Unsupported unless the equalities are about the statement's tables."""
         known = {(source.table.schema, source.table.name) for source in self._sources}
         if known != {(table.schema, table.name) for table in self._shape.tables}:
             raise Unsupported(f"this form of {self._shape.verb} in a sharded keyspace")
@@ -151,15 +151,15 @@ class JoinPlanner:
     # --- equalities between the tables ------------------------------------------------------
 
     def _tied(self, number: int) -> _Sharded:
-        """Find what the vindex column of a source equals, step by step.
+        """Find the values that the vindex column of a source equals, step by step.
 
-        Steps lead over vindex columns whose equal values are on one shard, and over no others:
-        of '1' = 1 and 1 = '1x' it does not follow that '1' = '1x'.
+        Steps lead only over vindex columns whose equal values are on one shard:
+        '1' = 1 and 1 = '1x' do not imply '1' = '1x'.
         """
         name = self._sources[number].table.name
         equality = self._tables.equality(name)
         columns, literals = [self._columns[number]], []
-        # A walk over the graph of equalities: t.id = u.id and u.id = v.id tie t to v as well.
+        # A walk over the graph of equalities: t.id = u.id and u.id = v.id also tie t to v.
         for here in columns:
             for equal in self._sources[here.source].equalities.get(here.column, ()):
                 if not isinstance(equal, Reference):
@@ -179,17 +179,17 @@ class JoinPlanner:
         )
 
     def _find_anchors(self) -> tuple[_Sharded | None, ...]:
-        """Return for each outermost SELECT a table that every row of it has a row of.
+        """Return for each outermost SELECT a table that has a part in each of its rows.
 
-        All other sharded tables in it are tied to that one; None where there is none at all.
-        Empty where shards cannot answer together.
+        All other sharded tables in it are tied to that one; None if it has no sharded table.
+        Empty if shards cannot answer together.
         """
         shape, equalities = self._shape, self._equalities
         is_read = shape.kind is Kind.SELECT or shape.insert is not None
         if not is_read or equalities.limits_inside or self._pinned:
             return ()
-        # What a LIMIT cuts is on one shard if a table there is tied to the row outside. Copies of
-        # a reference table may be cut in another way on each.
+        # The rows that a LIMIT cuts are on one shard if a table there is tied to the outer row. Each shard may cut its copy of
+        # a reference table differently.
         if any(self._columns.keys().isdisjoint(numbers) for numbers in equalities.limited):
             return ()
         found = []
@@ -199,7 +199,7 @@ class JoinPlanner:
                 each for each in self._sharded if self._sources[each.number].block == block
             ]
             anchor = self._anchor_of(members)
-            # Some row of this SELECT may be made of rows of several shards.
+            # Some row of this SELECT may be made from rows of several shards.
             if members and anchor is None:
                 return ()
             found.append(anchor)
@@ -213,7 +213,7 @@ class JoinPlanner:
     def _are_together(
         self, columns: frozenset[Reference], anchors: list[_Sharded | None]
     ) -> bool:
-        """Whether rows that are equal in these columns are on one shard."""
+        """Return whether rows that are equal in these columns are on one shard."""
         return any(
             anchor.equality is not None
             and any(
@@ -224,7 +224,7 @@ class JoinPlanner:
         )
 
     def _are_whole(self, numbers: frozenset[int], columns: frozenset[Reference]) -> bool:
-        """Whether rows of these sources that are equal in these columns are on one shard."""
+        """Return whether rows of these sources that are equal in these columns are on one shard."""
         sharded = [each for each in self._sharded if each.number in numbers]
         return not sharded or any(
             each.equality is not None and each.columns[0] in columns for each in sharded
@@ -247,7 +247,7 @@ class JoinPlanner:
         owners = set(self._pinned)
         is_one = True
         for found in shares.values():
-            # No shard at all is a table without a row that matters: it is anywhere.
+            # No shard at all means that no row of the table matters: it can be anywhere.
             is_one = is_one and found is not None and len(found) <= 1
             owners.update(found or ())
         if is_one and len(owners) <= 1:
@@ -263,14 +263,14 @@ class JoinPlanner:
         return self._scattered(tuple(shard for shard in self._tables.shards if shard in chosen))
 
     def _shares(self, each: _Sharded, statement: Statement) -> tuple[Shard, ...] | None:
-        """Return the shards of a source's rows that matter; None when that may be all."""
+        """Return the shards of a source's rows that matter; None if that may be all."""
         # The target of an INSERT is the last source: `_with_target` has put it there.
         is_target = self._shape.insert is not None and each.number == len(self._sources) - 1
         best: tuple[Shard, ...] | None = None
         for operands in each.literals:
             values = statement.values(operands)
             # A new row needs an owner, and a value without one is an error. A row that is only
-            # looked for may be nowhere.
+            # searched for need not exist.
             if is_target and values is not None and len(values) == 1:
                 return (each.rows.owner(values[0]),)
             found = each.rows.shares(values)
@@ -283,19 +283,19 @@ class JoinPlanner:
     def _scattered(self, shards: tuple[Shard, ...]) -> Route:
         shape = self._shape
         if shape.insert is not None:
-            # A row of the source must become the same row whatever rows other shards have.
+            # A row of the source must become the same row, whatever rows other shards have.
             uses = _OF_ROWS_TOGETHER | Uses.DISTINCT | Uses.WINDOW | Uses.SETOP
             refuse(shape, uses, f"in {shape.verb} … SELECT over several shards")
             return WriteParts(tuple((shard, None) for shard in shards))
         if self._equalities.operators:
             self._check_equals_together()
-            # Each SELECT is a part then, whose rows are put together by one shard.
+            # Then each SELECT is a part, and one shard merges the rows of the parts.
             uses = NEVER_MERGED | _OF_ROWS_TOGETHER | Uses.ORDER
             refuse(shape, uses, "in a UNION over several shards")
             return Concatenate(shards)
         sources = self._equalities.sources
         main = self._equalities.factors
-        # What a derived table calls its columns is its own affair.
+        # The column names of a derived table need not be those of its tables.
         certain = [source.table for source in sources if source.is_certain and source.is_main]
         return scattered_select(self._tables, shape, shards, main, certain)
 
@@ -314,7 +314,7 @@ class JoinPlanner:
             self._refuse()
 
     def _owned_items(self, block: int) -> set[tuple[int, str]]:
-        """Return the items of a SELECT whose equal values are on one shard, and by which vindex."""
+        """Return the items of a SELECT whose equal values are on one shard, each with the vindex type."""
         anchor = self._anchors[block]
         if anchor is None or anchor.equality is None:
             return set()

@@ -1,4 +1,4 @@
-"""What several shards must answer together: how it is put together, or why it cannot be."""
+"""Decide how the answers of several shards are merged, or why they cannot be."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from streamfrom.proxy.routing.vschema_tables import VschemaTables
     from streamfrom.sqlparse_ext.selects.select_ast import Expression, Select
 
-# What looks at rows of all shards together. `proxy.merge` can put it together, if `sqlparse_ext.selects.select_reader` can read it.
+# Constructs that look at rows of all shards together. `proxy.merge` can merge them if `sqlparse_ext.selects.select_reader` can read them.
 MERGED: Final = (
     Uses.AGGREGATE | Uses.GROUP | Uses.DISTINCT | Uses.ORDER | Uses.LIMIT | Uses.WINDOW
 )
 _AGGREGATES: Final = frozenset({"COUNT", "SUM", "MIN", "MAX", "AVG"})
 NEVER_MERGED: Final = Uses.WINDOW | Uses.INTO | Uses.CALC_FOUND_ROWS
-# What constructs are called in an error. Of several the first is named.
+# The names of constructs in an error, which reports the first one.
 _CONSTRUCTS: Final = {
     Uses.SETOP: "UNION, INTERSECT or EXCEPT",
     Uses.JOIN: "a join",
@@ -58,10 +58,10 @@ def scattered_select(
     main: Sequence[TableRef],
     certain: Sequence[TableRef],
 ) -> Route:
-    """Return how *shards* answer a SELECT whose rows each come whole from one of them.
+    """Return how *shards* answer a SELECT whose rows each come entirely from one of them.
 
-    main: the tables of its FROM, in order; none where that is a derived table.
-    certain: those of them that every row of the answer has a row of.
+    main: the tables of its FROM, in order; none if that is a derived table.
+    certain: those of them with a part in every row of the answer.
     """
     refuse(shape, NEVER_MERGED)
     if not shape.uses & MERGED:
@@ -73,7 +73,7 @@ def scattered_select(
     assert select is not None
     has_groups = bool(select.group) or bool(select.aggregates)
     if not (has_groups or select.order or select.limit or select.distinct):
-        return Concatenate(shards)  # they are those of a subquery
+        return Concatenate(shards)  # MERGED was in a subquery
     if shape.uses & Uses.LOCKING_READ and (
         has_groups or select.limit is not None or select.distinct is not None
     ):
@@ -93,9 +93,9 @@ def _equals_stay_together(
     certain: Sequence[TableRef],
     expressions: Sequence[Expression],
 ) -> bool:
-    """True when rows that are equal in *expressions* are on one shard: one is a vindex column.
+    """Return whether rows that are equal in *expressions* are on one shard: one is a vindex column.
 
-    Not so where an outer join puts NULL in it: those rows are equal, and of all shards.
+    False if an outer join can make it NULL: those rows are equal, and come from all shards.
     """
     for table in certain:
         if tables.is_reference(table.name) or tables.equality(table.name) is None:

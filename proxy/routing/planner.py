@@ -1,14 +1,14 @@
-"""Which shards a statement goes to. Pure: statement and keyspace in, route out.
+"""Choose the shards of a statement. Pure: statement and keyspace in, route out.
 
 A statement is routed in two steps, because the first is the same for every text of one shape
-and is kept: `Plan` says how its shards are found (always this one, by the values of the vindex
+and is kept: a `Plan` decides how to find the shards (always this one, by the values of the vindex
 column, all of them, or not at all and why), and `Plan.route` puts the values in.
 
-A SELECT that cannot be answered in one go has parts, each with a route of its own: SELECTs of a UNION, derived tables, bodies of
-WITH, or the rows of its tables. Their rows take their places, and the first shard answers the rest.
+A SELECT that cannot be answered in one go has parts, each with a separate route: SELECTs of a UNION, derived tables, bodies of
+WITH, or the rows of its tables. Their rows replace them, and the first shard answers the rest.
 
-Nothing is guessed. What would need rows of several shards to be joined, or to be put together in
-a way that is not exact, is refused with `unsupported: …` rather than answered wrongly.
+Nothing is guessed. If rows of several shards would have to be joined, or merged in
+a way that is not exact, the statement is refused with `unsupported: …` rather than answered wrongly.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ if TYPE_CHECKING:
 _TABLE_STATEMENTS: Final = frozenset(
     {Kind.SELECT, Kind.UPDATE, Kind.DELETE, Kind.INSERT, Kind.REPLACE}
 )
-# Without a table they need none of the session's database.
+# Without a table they do not need the session's database.
 _READS: Final = frozenset({Kind.SELECT, Kind.SHOW})
 _SEVERAL: Final = Uses.SETOP | Uses.JOIN | Uses.SUBQUERY | Uses.CTE
-# ANALYZE TABLE and its like, ALTER TABLE … ANALYZE PARTITION among them, answer with rows, and
+# ANALYZE TABLE and similar, including ALTER TABLE … ANALYZE PARTITION, answer with rows, and
 # each shard has its own part of the table.
 _MAINTAINS: Final = frozenset({"ALTER", "ANALYZE", "CHECK", "OPTIMIZE", "REPAIR"})
 
@@ -75,7 +75,7 @@ class Planner:
     """Plans for one keyspace, or for some of its shards.
 
     Args:
-        keyspace: where the statements go.
+        keyspace: the keyspace of the statements.
         shards: the shards in reach: all of them, or those that a target such as `ks:-80` names.
         columns_of: returns a table's columns in order, None if they are unknown.
     """
@@ -94,7 +94,7 @@ class Planner:
         self._plans: dict[Shape, Plan] = {}
 
     def knows(self, shape: Shape) -> bool:
-        """Return whether `plan` has it already."""
+        """Return whether the plan of *shape* is cached."""
         return shape in self._plans
 
     def plan(self, shape: Shape) -> Plan:
@@ -181,7 +181,7 @@ class Planner:
             for table in shape.tables
             if table.schema is None or table.schema.lower() not in SYSTEM_SCHEMAS
         ]
-        # A server knows them of the statement before, which another shard may have run.
+        # A server knows them from the previous statement, which another shard may have run.
         refuse(shape, Uses.FOUND_ROWS | Uses.ROW_COUNT, "in a sharded keyspace")
         if not tables:
             return Plan(here)
@@ -213,7 +213,7 @@ class Planner:
             if shares is None:
                 return self._scattered(shape, self._shards)
             if not shares:
-                # `id = NULL` and the like: no row matches, and any shard can say so.
+                # For example `id = NULL`: no row matches, and any shard can report that.
                 return here
             shards = tuple(shares)
             if len(shards) == 1:
@@ -231,10 +231,10 @@ class Planner:
         return self.plan(statement.shape).route(statement)
 
     def _placed(self, shape: Shape, tables: Sequence[TableRef]) -> OneShard | None:
-        """Return the shard that has all rows of all *tables*, None when a vindex deals them out.
+        """Return the shard that has all rows of all *tables*; None if a vindex distributes them.
 
-        A reference table is on every shard, a pinned one on one. What such tables alone take
-        part in, one server answers, joins and subqueries too.
+        A reference table is on every shard, a pinned one on one. One server answers
+        a statement with only such tables, including joins and subqueries.
         """
         found: Shard | None = None
         for table in tables:
@@ -249,7 +249,7 @@ class Planner:
                 return None
         if shape.uses & Uses.INTO:
             raise Unsupported("SELECT … INTO in a sharded keyspace; USE one shard for it")
-        # What a join writes is not looked for: any of its tables may be the one.
+        # In a join, any of the tables may be the one that is written.
         written = tables if shape.uses & Uses.JOIN else tables[:1]
         for table in written if shape.kind is not Kind.SELECT else ():
             if self._tables.is_reference(table.name):
@@ -268,7 +268,7 @@ class Planner:
 
 
 def _describes(shape: Shape) -> bool:
-    """Whether it surely reads tables of the servers' own schemas alone, even if it cannot be parsed."""
+    """Return whether a statement certainly reads only tables of the servers' own schemas, even if it cannot be parsed."""
     if shape.kind is not Kind.SELECT or shape.uses & Uses.MULTIPLE or BAD in shape.template:
         return False
     names = database_names(shape)
@@ -279,7 +279,7 @@ def _describes(shape: Shape) -> bool:
 def _on_one_shard(plan: Plan) -> Plan:
     """Return *plan* for a statement that only one shard can answer alone.
 
-    What it assigns to a user variable depends on the rows before, in the order of one server.
+    A value that it assigns to a user variable depends on the earlier rows, in the order of one server.
     """
 
     def find(statement: Statement) -> Route:
@@ -327,7 +327,7 @@ def plan_insert(
 
 
 def _refuse_subqueries(tables: VschemaTables, shape: Shape) -> None:
-    """Raise Unsupported for a subquery that would see the rows of one shard alone."""
+    """Raise Unsupported for a subquery that would see only the rows of one shard."""
     assert shape.insert is not None
     for table in shape.insert.read_beside:
         if not tables.is_reference(table.name):
@@ -348,7 +348,7 @@ def _split(
     position: int,
     shards: tuple[Shard, ...],
 ) -> Route:
-    """Return which shard gets which of the rows of a VALUES list."""
+    """Return the route that gives each shard its rows of a VALUES list."""
     rows = insert_rows(statement)
     if rows is None:
         raise Unsupported(f"this form of {statement.shape.verb} in a sharded keyspace")
@@ -392,7 +392,7 @@ def plan_of_parts(
         with suppress(Unsupported):
             return planner.plan().route(statement)
         route = _combined(tables, parts, statement, route_of)
-        # Refused again: a kept error would grow by a frame, which has the statement, whenever it is raised.
+        # Planned again: a kept error would grow by a frame, which holds the statement, each time it is raised.
         return planner.plan().route(statement) if route is None else route
 
     return Plan(find=find)
@@ -412,7 +412,7 @@ def _combined(
     statement: Statement,
     route_of: Callable[[Statement], Route],
 ) -> Route | None:
-    """Return the route by the parts; None where there is none."""
+    """Return the route by the parts; None if there is none."""
     answered = []
     shards = {tables.shards[0]}
     for number, excerpt in enumerate(parts.excerpts):
@@ -443,7 +443,7 @@ def _combined(
 def plan_of_rows(
     tables: VschemaTables, shape: Shape, route_of: Callable[[Statement], Route]
 ) -> Callable[[Statement], Combine] | None:
-    """Return what routes a SELECT by the rows of its tables, which one shard goes on with; None for other statements."""
+    """Return a function that routes a SELECT by its tables' rows, which one shard then processes; None for other statements."""
     if shape.kind is not Kind.SELECT or shape.uses & _REFUSED or not shape.uses & MERGED:
         return None
     rows = read_table_rows(shape.template)

@@ -1,4 +1,4 @@
-"""Where a statement runs, as the planner says it."""
+"""The planner's results: plans, and the routes of statements."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class OneShard:
 
     @property
     def shards(self) -> tuple[Shard, ...]:
-        """The shard, as other routes have them."""
+        """The shard, as a tuple like other routes'."""
         return (self.shard,)
 
 
 class AnyShard(OneShard):
-    """Every shard would answer alike; `shard` is the first."""
+    """A statement for which every shard gives the same answer; `shard` is the first."""
 
     __slots__ = ()
 
@@ -41,19 +41,19 @@ class Concatenate:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """A SELECT whose answer must be put together from the rows of all *shards*."""
+    """A SELECT whose answer must be merged from the rows of all *shards*."""
 
     shards: tuple[Shard, ...]
     select: Select
-    # A group may have rows on several shards; otherwise each row, or group, is whole.
+    # A group may have rows on several shards; otherwise each row, or group, is on one.
     in_groups: bool
-    # Gives the route for a statement whose rows turn out not to be merged; None where there is none.
+    # Returns the route for a statement whose rows turn out not to be mergeable; None if there is none.
     otherwise: Callable[[Statement], Combine] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Combine:
-    """A SELECT whose parts are answered first, each as its route says; then a shard answers the rest."""
+    """A SELECT whose parts are answered first, each on its own route; then a shard answers the rest."""
 
     shards: tuple[Shard, ...]  # all shards that take part; the first one answers the rest
     parts: InnerSelects | TableRows
@@ -69,9 +69,9 @@ class WriteParts:
     """
 
     parts: tuple[tuple[Shard, bytes | None], ...]
-    # The rows that all parts together may delete, as the LIMIT at the end of each text says; None for no limit.
+    # How many rows all parts together may delete; the LIMIT at the end of each text has the same number. None for no limit.
     rows_max: int | None = None
-    # Of an INSERT … VALUES with RETURNING, for each part the numbers that its rows have among all rows of the statement; empty
+    # For an INSERT … VALUES with RETURNING: for each part, the numbers of its rows among all rows of the statement. Empty
     # for every other write.
     places: tuple[Sequence[int], ...] = ()
 
@@ -89,11 +89,11 @@ class Plan:
     """How to find the shards of every statement of one shape."""
 
     always: Route | None = None  # the route of a shape whose values do not matter, else None
-    # Returns the route of a statement, where *always* is None.
+    # Returns the route of a statement if *always* is None.
     find: Callable[[Statement], Route] | None = None
 
     def route(self, statement: Statement) -> Route:
-        """Return where *statement* goes. Raises Unsupported and the errors of bad values."""
+        """Return the route of *statement*. Raises Unsupported and the errors of bad values."""
         if self.always is not None:
             return self.always
         assert self.find is not None

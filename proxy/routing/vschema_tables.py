@@ -1,4 +1,4 @@
-"""What the vschema says of tables: who has their rows, and which shards have those with some values. Pure."""
+"""The tables of the vschema: how their rows are placed, and which shards have rows with given values. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class RowRouting:
-    """Where the rows of a table are whose primary vindex is *primary*. *shards* are those in reach."""
+    """The placement of the rows of a table whose primary vindex is *primary*. *shards* are those in reach."""
 
     def __init__(
         self, keyspace: Keyspace, shards: tuple[Shard, ...], table: str, primary: ColumnVindex
@@ -47,7 +47,7 @@ class RowRouting:
         return {shard: found[shard] for shard in self._shards if shard in found}
 
     def owner(self, value: Value | Opaque) -> Shard:
-        """Return the shard of a new row. Raises what is wrong with its value."""
+        """Return the shard of a new row. Raises the error for its value."""
         if isinstance(value, Opaque):
             raise Unsupported(
                 f"an expression for the vindex column '{self.column}' of table"
@@ -65,9 +65,9 @@ class RowRouting:
         return shard
 
     def refuse_changes(self, shape: Shape, statement: Statement | None = None) -> None:
-        """Raise Unsupported for what may move a row to another shard.
+        """Raise Unsupported for a change that may move a row to another shard.
 
-        statement: one of an UPDATE's, whose values may show that it moves none.
+        statement: an UPDATE, whose values may show that no row moves.
         """
         column, form = self.column, self._form
         if column not in shape.assignments:
@@ -85,16 +85,16 @@ class RowRouting:
         )
 
 
-# Of these equal values have equal keyspace ids: rows that are equal in the vindex column are on
-# one shard. Of strings that is not sure: 'a' = 'A', and their bytes differ.
+# Equal values of these have equal keyspace ids: rows that are equal in the vindex column are on
+# one shard. For strings that is not certain: 'a' = 'A', but their bytes differ.
 _KEEPS_EQUALS: Final = frozenset({"hash", "numeric", "reverse_bits"})
 _REFERENCE: Final = "reference"
 
 
 def not_in_vschema(keyspace: Keyspace, name: str, placed_by: ColumnVindex | None = None) -> str:
-    """Return that a table is not in the vschema of a sharded keyspace, and what to add to it.
+    """Return the error text for a table that is not in the vschema of a sharded keyspace, with the entry to add.
 
-    placed_by: what is to place its rows; None if that is not known.
+    placed_by: the vindex for its rows; None if that is not known.
     """
     vindexes = {} if keyspace.vschema is None else keyspace.vschema.vindexes
     if placed_by is None:
@@ -115,7 +115,7 @@ def not_in_vschema(keyspace: Keyspace, name: str, placed_by: ColumnVindex | None
 
 
 class NotInVschema(Unsupported):
-    """A statement names a table of a sharded keyspace that the vschema does not know, if there is such a table."""
+    """A statement names a table of a sharded keyspace that is not in the vschema, whether or not it exists."""
 
     def __init__(self, keyspace: Keyspace, table: str) -> None:
         super().__init__(not_in_vschema(keyspace, table))
@@ -132,7 +132,7 @@ class VschemaTables:
         self.shards = shards
 
     def get(self, name: str) -> TableRouting:
-        """Return what the vschema says of table *name*. Raises NotInVschema where it says nothing."""
+        """Return the vschema's entry for table *name*. Raises NotInVschema if there is none."""
         vschema = self.keyspace.vschema
         assert vschema is not None
         routing = vschema.tables.get(name)
@@ -141,11 +141,11 @@ class VschemaTables:
         return routing
 
     def is_reference(self, name: str) -> bool:
-        """True for a table of which every shard has all rows."""
+        """Return whether every shard has all rows of a table."""
         return self.get(name).type == _REFERENCE
 
     def pinned_to(self, name: str) -> Shard | None:
-        """Return the one shard that has a pinned table's rows. Raises Unsupported out of reach."""
+        """Return the one shard that has a pinned table's rows. Raises Unsupported if it is out of reach."""
         pinned = self.get(name).pinned
         if pinned is None:
             return None
@@ -170,7 +170,7 @@ class VschemaTables:
     def equality(self, name: str) -> str | None:
         """Return the vindex type by which equal values of any tables are on one shard.
 
-        None where values that the server takes for equal may be on several.
+        None if values that the server considers equal may be on several.
         """
         primary = self.get(name).primary
         if primary is None or primary.vindex.type not in _KEEPS_EQUALS:
