@@ -1,4 +1,4 @@
-"""The addresses of clients: what counts as one, and how many there are of each. Pure."""
+"""Client addresses: grouping them and counting connections per address. Pure."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections import Counter
 
 
 class AddressCounts(Counter[str]):
-    """How many there are of each address."""
+    """Connections per address."""
 
     def enter(self, address: str) -> None:
-        """Count one more."""
+        """Count one connection more."""
         self[address] += 1
 
     def leave(self, address: str) -> None:
-        """Count one less."""
+        """Count one connection less."""
         self[address] -= 1
         if not self[address]:
             del self[address]
 
 
 def group(peer: str) -> str:
-    """Return what counts as one address: *peer*, or of IPv6 its network of 64 bits, which one host has."""
+    """Return the address to count *peer* under: for IPv6 its /64 network, because one host owns all of it."""
     try:
         address = ipaddress.ip_address(peer.partition("%")[0])
     except ValueError:

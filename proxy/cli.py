@@ -3,8 +3,8 @@
 Exit codes: 0 when all is well, 1 for an error that `check` found or a failure while running,
 2 for a wrong command line or configuration.
 
-A command imports its own modules when it runs: the proxy's take a second and 60 MB, which neither `queues` nor the parent
-of workers needs.
+A command imports its modules when it runs: the proxy's take a second and 60 MB, and neither `queues` nor the parent
+of workers needs them.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ def _ended_by_the_reader() -> Iterator[None]:
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
-        # Python writes at its end what is left.
+        # On exit Python flushes the rest of the buffer: discard it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE)
 
 
 def _standard_streams() -> None:
-    """Open those that are closed, as in `streamfrom serve >&-`, and have stdout escape what its character set lacks."""
+    """Open closed standard streams, as in `streamfrom serve >&-`, and make stdout escape characters that its character set lacks."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             # It takes the number of the closed one, which a socket would otherwise get.
@@ -80,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _standard_streams()
     arguments = _parser().parse_args(_command_first(sys.argv[1:] if argv is None else argv))
     seat: WorkerSeat | None = getattr(arguments, "worker_seat", None)
-    # What these print says it all; the log would say it again in between.
+    # These commands print their findings; the log would repeat them in between.
     log.configure(
         verbose=arguments.verbose,
         quiet=arguments.command in {"check", "grants", "queues", "top"},
@@ -115,7 +115,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _configure_log(config.log, seat, verbose=arguments.verbose)
         count = 1 if seat else worker_count(config.fleet, arguments.workers, _cores())
         check_ports(config, count)
-        # It is this process's own: no process waits for news of a worker.
+        # Removed from the environment because it is for this process, not for its workers.
         manager = ServiceManager(os.environ.pop("NOTIFY_SOCKET", ""))
         if count > 1:
             command = command_of(arguments.config)
@@ -133,7 +133,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.write(report.json() + "\n")
         return EXIT_USAGE
     except WorkerFailed as error:
-        return error.code  # the worker has said why
+        return error.code  # the worker has printed the error
     except BrokenPipeError:
         raise
     except (OSError, StreamfromError) as error:
@@ -212,14 +212,14 @@ def _parser() -> argparse.ArgumentParser:
         "demo", parents=[common], help="run a proxy with its own database servers"
     )
     showing.add_argument("--shards", type=partial(_whole, 1, 64), default=2, metavar="N")
-    # Behind it there is room for the port of the status page.
+    # The status page needs a port above it.
     showing.add_argument("--port", type=partial(_whole, 1, 65_000), default=15306, metavar="P")
     showing.add_argument("--data", type=Path, metavar="DIR", help="keep the data there")
     return parser
 
 
 class _PrintCompletion(argparse.Action):
-    """Print what a shell is to source: `shtab.add_argument_to` without loading shtab at each start."""
+    """Print a completion script for a shell: `shtab.add_argument_to` without loading shtab at each start."""
 
     def __call__(self, parser: argparse.ArgumentParser, *found: Any) -> None:
         import shtab
@@ -232,23 +232,23 @@ class _PrintCompletion(argparse.Action):
 def _complete_files(parser: argparse.ArgumentParser, how: object) -> None:
     for action in parser._actions:
         if action.metavar == "FILE":
-            action.complete = how  # type: ignore[attr-defined]  # how shtab learns it
+            action.complete = how  # type: ignore[attr-defined]  # shtab reads this attribute
         if isinstance(action.choices, dict):
             for each in action.choices.values():
                 _complete_files(each, how)
 
 
 def _command_first(argv: Sequence[str]) -> Sequence[str]:
-    """Return *argv* with its command before all options: argparse takes the options of a command only after it.
+    """Return *argv* with its command before all options, because argparse accepts a command's options only after it.
 
     The address of a proxy comes next.
 
-    Where several words could be the command, as in `--data demo check`, nothing is guessed: argparse wants it first.
+    If several words could be the command, as in `--data demo check`, the order is not changed: argparse wants it first.
     """
     match [place for place, word in enumerate(argv) if word in COMMANDS]:
         case [place]:
             rest = [*argv[:place], *argv[place + 1 :]]
-            # Or `--watch`, whose number may be left out, would take the address for one.
+            # Otherwise `--watch`, whose number is optional, would take the address as its number.
             rest.sort(key=lambda word: not word.startswith(ADDRESS_SCHEME))
             return [argv[place], *rest]
         case _:
@@ -277,7 +277,7 @@ def _ask_proxy(address: str, show: Callable[[Dsn], Coroutine[Any, Any, None]]) -
 
 
 def _seconds(text: str) -> float:
-    """Return the pause that *text* says. Raises ArgumentTypeError."""
+    """Return the pause given as *text*. Raises ArgumentTypeError."""
     with suppress(ValueError):
         if (seconds := float(text)) > 0 and isfinite(seconds):
             return seconds
@@ -285,7 +285,7 @@ def _seconds(text: str) -> float:
 
 
 def _workers(text: str) -> int:
-    """Return the number of workers that *text* says. Raises ArgumentTypeError."""
+    """Return the number of workers given as *text*. Raises ArgumentTypeError."""
     return AUTO if text == "auto" else _whole(1, WORKERS_MAX, text, ", or auto")
 
 
@@ -300,7 +300,7 @@ def _cores() -> int:
 
 
 def _configure_log(settings: LogSettings, seat: WorkerSeat | None, *, verbose: bool) -> None:
-    """Log as *settings* say; a worker logs what its parent does."""
+    """Configure logging from *settings*; a worker logs at its parent's level."""
     level = logging.getLevelNamesMapping()[settings.level.upper()]
     log.configure(
         level=seat.log_level if seat else logging.DEBUG if verbose else level,
@@ -326,11 +326,11 @@ async def _serve(
     stop, hangup, hurry = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     def end() -> None:
-        """Stop; the second time without waiting for anybody."""
+        """Stop; on the second call, without waiting for clients."""
         manager.stopping()
         (hurry if stop.is_set() else stop).set()
 
-    # A service manager sends a SIGTERM to a worker as well as to its parent, which sends it on.
+    # A service manager sends SIGTERM to a worker as well as to its parent, which forwards it.
     _on_signals(stop.set if seat is not None else end, hangup.set)
     await run(config, stop, hangup, hurry, read_again, seat, manager)
     return 0
@@ -346,7 +346,7 @@ async def _serve_workers(workers: Workers, manager: ServiceManager) -> int:
         stop.set()
 
     def hangup() -> None:
-        """Pass it on; that is all, as workers read their files by themselves and the log says how that went."""
+        """Forward the signal. Workers reread their files on their own and log the result."""
         manager.reloading()
         workers.hangup()
         manager.ready()

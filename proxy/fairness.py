@@ -1,8 +1,8 @@
-"""Long work of one session in slices, so that it holds no other session up.
+"""Long work of one session in slices, so that it does not hold up other sessions.
 
-A point SELECT takes about three turns of the event loop: its text comes, its answer comes, its rows
-are written. So it waits for three slices, and for three of each session at work, if all of them
-worked in every turn. Therefore they take turns: one slice of one session in a turn of the loop.
+A point SELECT takes about three turns of the event loop: its text arrives, its reply arrives, its rows
+are written. It therefore waits for three slices; if every busy session worked in every turn, it would
+wait for three slices of each. So sessions alternate: one slice of one session per turn of the loop.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Final, TypeVar
 from weakref import WeakKeyDictionary
 
 
-# How long one slice lasts. 10 ms were too long: with 20 ms between its SELECTs a client next to one
-# batch of 10^5 rows fell behind more and more, to 5 s. So were 3 ms on a machine that had five
-# times as much to do as it could: the client fell behind to 2 s during a merge of groups.
+# The length of a slice. 10 ms was too long: a client with 20 ms between its SELECTs, next to one
+# batch of 10^5 rows, fell behind more and more, up to 5 s. So was 3 ms on a machine with five
+# times more work than it could do: the client fell behind by 2 s during a merge of groups.
 SLICE_S: Final = 0.001
-# 200 queues of 16 shards at once held the loop for 13 to 16 ms in a sample, and for 27 ms in the overview.
+# 200 queues of 16 shards in one turn blocked the loop for 13 to 16 ms in a sample, and for 27 ms in the overview.
 QUEUES_IN_A_TURN: Final = 8
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ class _Queue:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     def join(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[None]:
-        """Return what is done when it is the caller's turn."""
+        """Return a future that is done when it is the caller's turn."""
         if not self._waiting:
             loop.call_soon(self._next, loop)
         place = loop.create_future()
@@ -42,7 +42,7 @@ class _Queue:
     def _next(self, loop: asyncio.AbstractEventLoop) -> None:
         while self._waiting:
             place = self._waiting.popleft()
-            # A session that has ended meanwhile is passed over.
+            # Skip a session that has ended meanwhile.
             if not place.done():
                 place.set_result(None)
                 break
@@ -73,19 +73,19 @@ class Slices:
         self._end_s = clock() + SLICE_S
 
     async def breathe(self) -> None:
-        """Return at once while the slice lasts; else wait until other sessions have had theirs."""
+        """Return at once until the slice is used up; then wait until other sessions have had theirs."""
         if self._clock() < self._end_s:
             return
         await next_turn()
         self.begin()
 
     def begin(self) -> None:
-        """Begin a slice: the session has waited for something else."""
+        """Begin a slice, after the session has waited for something else."""
         self._end_s = self._clock() + SLICE_S
 
 
 async def in_turns(queues: Sequence[T]) -> AsyncIterator[Sequence[T]]:
-    """Yield *queues* in their order, QUEUES_IN_A_TURN at a time, and let others in after each."""
+    """Yield *queues* in order, QUEUES_IN_A_TURN at a time, with a turn for other sessions after each chunk."""
     for start in range(0, len(queues), QUEUES_IN_A_TURN):
         yield queues[start : start + QUEUES_IN_A_TURN]
         await next_turn()

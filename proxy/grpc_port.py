@@ -1,7 +1,7 @@
-"""The TCP port of a gRPC server: accepts, keeps the limits of a port, and passes bytes on both ways.
+"""The TCP port of a gRPC server: accepts connections, enforces the port's limits, and forwards bytes both ways.
 
-gRPC would accept by itself, without a limit for one address. It listens on a Unix socket instead, in a folder that only
-this user may enter, and the first connection may start it.
+gRPC's own listener has no limit per address. It therefore listens on a Unix socket, in a folder that only
+this user may enter. The first connection may start it.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from streamfrom.proxy.listening import FIRST_BYTES_S, Listener, PortLimits, bind
 
 
 CONNECTIONS_MAX: Final = 256
-# Members of a fleet, or clients behind one NAT, may have many.
+# A fleet's members, or clients behind one NAT, may need many.
 PER_ADDRESS_MAX: Final = 128
 _BACKLOG: Final = 128
 _SOCKET: Final = "grpc"
-# A member of a fleet that does not answer for so long is gone.
+# A member that does not answer within this time is gone.
 PING_TIMEOUT_MS: Final = 2000
-# Of the gRPC server behind a port. A TLS handshake is gRPC's own.
+# For the gRPC server behind a port. It handles the TLS handshake itself.
 SERVER_OPTIONS: Final = (("grpc.server_handshake_timeout_ms", int(FIRST_BYTES_S * 1000)),)
 
 
 class GrpcPort:
     """A port whose gRPC server listens at `inner`.
 
-    name: the port, as the log calls it.
+    name: the port's name in the log.
     shares_port: other processes listen there as well.
-    lost_ms: a client that has not confirmed bytes for so long is gone; None for the system's own limit. gRPC itself sets that
-        for the sockets that it accepts.
+    lost_ms: a client that has not confirmed bytes for this long is gone; None for the system's limit. gRPC sets this
+        on the sockets that it accepts.
 
-    Raises OSError if another process listens there, or *host* is no address of this machine.
+    Raises OSError if another process listens there, or *host* is not an address of this machine.
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class GrpcPort:
     ) -> None:
         bound = bind_tcp(f"{name}.listen", host, port, shares_port=shares_port)
         if lost_ms is not None and hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux has it
-            for each in bound:  # what they accept has it, too
+            for each in bound:  # accepted sockets inherit it
                 each.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, lost_ms)
-        self.port: int = bound[0].getsockname()[1]  # the number, which the system chooses for 0
+        self.port: int = bound[0].getsockname()[1]  # chosen by the system for 0
         self.address = f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
-        # Starts the gRPC server, awaited before the first connection is passed on; None where that is not needed.
+        # Starts the gRPC server, awaited before the first connection is forwarded; None if that is not needed.
         self.opens: Callable[[], Coroutine[Any, Any, None]] | None = None
         self._opening: asyncio.Task[None] | None = None
         self._folder = _socket_folder()
@@ -78,7 +78,7 @@ class GrpcPort:
         return self._hosts.get(peer, "")
 
     def close(self) -> None:
-        """Stop to accept, once the gRPC server has stopped."""
+        """Stop accepting, once the gRPC server has stopped."""
         self._listener.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -88,7 +88,7 @@ class GrpcPort:
         task.add_done_callback(self._joining.discard)
 
     async def _join(self, outer: _Side) -> None:
-        """Connect a client to gRPC, under a name by which `host_of` knows it."""
+        """Connect a client to gRPC, under a name that `host_of` can look up."""
         loop = asyncio.get_running_loop()
         if self.opens is not None:
             self._opening = self._opening or loop.create_task(self.opens())
@@ -119,13 +119,13 @@ class GrpcPort:
 
 
 def fleet_port(listen: str) -> GrpcPort:
-    """Return the port for other members at *listen*, host:port. Raises OSError if nothing can listen there."""
+    """Return the port for other members at *listen*, host:port. Raises OSError if that address cannot be bound."""
     host, _, port = listen.rpartition(":")
     return GrpcPort("fleet", host.strip("[]"), int(port), lost_ms=PING_TIMEOUT_MS)
 
 
 def _socket_folder() -> Path:
-    """Make a folder for the socket: in /tmp where the name of the temporary folder is too long for a socket's path."""
+    """Make a folder for the socket: in /tmp if the temporary folder's name is too long for a socket path."""
     made = Path(tempfile.mkdtemp(prefix="streamfrom-"))
     if len(os.fsencode(made / _SOCKET)) > UNIX_SOCKET_BYTES_MAX:
         made.rmdir()
@@ -134,7 +134,7 @@ def _socket_folder() -> Path:
 
 
 class _Side(asyncio.Protocol):
-    """One side of a connection: what comes leaves by the *other* side. What comes before that is there waits."""
+    """One side of a connection: incoming bytes leave by the *other* side, and wait until there is one."""
 
     transport: asyncio.Transport
 
@@ -154,7 +154,7 @@ class _Side(asyncio.Protocol):
             self._on_made(self)
 
     def join(self, other: asyncio.Transport) -> None:
-        """Pass on to *other* from now on."""
+        """Forward to *other* from now on."""
         self.other = other
         other.writelines(self._early)
         self._early.clear()
@@ -183,5 +183,5 @@ class _Side(asyncio.Protocol):
             self._on_lost()
         if self.other is not None:
             self.other.close()
-            # A peer that takes nothing any more keeps its place no longer than one that says nothing.
+            # A peer that no longer reads keeps its place no longer than one that never sends.
             asyncio.get_running_loop().call_later(FIRST_BYTES_S, self.other.abort)

@@ -1,4 +1,4 @@
-"""Where connections come in: TCP ports and Unix sockets, of this process alone or shared by several."""
+"""Listeners for connections: TCP ports and Unix sockets, of this process alone or shared by several."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-# Connections that are taken in one turn of the loop.
+# Connections that are accepted in one turn of the loop.
 _AT_ONCE: Final = 64
 _OUT_OF_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _PAUSE_S: Final = 1.0
-# How long a peer may say nothing, or not finish a handshake, on the ports that are not MySQL's.
+# How long a peer may stay silent, or leave a handshake unfinished, on the ports that are not MySQL's.
 FIRST_BYTES_S: Final = 10.0
 
 
 class PortLimits(NamedTuple):
-    """How many connections a port has at most."""
+    """The most connections that a port allows."""
 
-    connections: int  # all together
-    per_address: int  # those of one address, as `group` has it
+    connections: int  # in total
+    per_address: int  # per address, as grouped by `group`
 
 
 class Listener:
-    """Accepts the connections of one port and makes a protocol of each.
+    """Accepts the connections of one port and makes a protocol for each.
 
-    It is the only place that accepts: connections that are turned away, and a process without a free file descriptor, get
-    a line in the log, at most one each 10 s and port.
+    No other code accepts connections. Rejected connections, and a process without a free file descriptor, are
+    logged at most once per 10 s and port.
 
-    name: the port, as the log calls it.
-    bound: the sockets that it listens on and closes.
-    limits: None where the protocol itself turns clients away.
-    tls: what speaks TLS on the connections.
-    opening: what a peer must have sent within FIRST_BYTES_S; any byte will do where it is empty.
+    name: the port's name in the log.
+    bound: the sockets to listen on and to close.
+    limits: None if the protocol itself rejects clients.
+    tls: the context for TLS on the connections.
+    opening: the bytes that a peer must have sent within FIRST_BYTES_S; if empty, any byte will do.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Listener:
             self._loop.add_reader(each, self._accept, each)
 
     def close(self) -> None:
-        """Accept no more connections; those that there are go on."""
+        """Accept no more connections; open ones are kept."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -99,7 +99,7 @@ class Listener:
                 if error.errno not in _OUT_OF_RESOURCES:
                     raise
                 self._log.warning("no file descriptor left for a client", reason=error.strerror)
-                # The client goes on waiting in the kernel's queue.
+                # The client keeps waiting in the kernel's queue.
                 for each in self.sockets:
                     self._loop.remove_reader(each)
                 self._pause = self._loop.call_later(_PAUSE_S, self._go_on)
@@ -137,19 +137,19 @@ class Listener:
                 ssl=self._tls,
                 ssl_handshake_timeout=None if self._tls is None else FIRST_BYTES_S,
             )
-        except OSError:  # TLS failed, or the peer has gone, or said nothing
+        except OSError:  # TLS failed, or the peer has gone or stayed silent
             counted.leave()
 
 
 class _Admitted(asyncio.Protocol):
-    """Hands everything on to *protocol*; calls *on_left* once its connection has ended, and ends one that does not send *opening*."""
+    """Forwards everything to *protocol*, calls *on_left* when its connection has ended, and ends a connection without *opening*."""
 
     def __init__(
         self, protocol: asyncio.Protocol, on_left: Callable[[], None], opening: bytes
     ) -> None:
         self._protocol = protocol
         self._opening = opening
-        self._end = b""  # of what has come
+        self._end = b""  # of the bytes received so far
         self._on_left: Callable[[], None] | None = on_left
         self._timer: asyncio.TimerHandle | None = None
 
@@ -183,7 +183,7 @@ class _Admitted(asyncio.Protocol):
         self._protocol.connection_lost(exc)
 
     def leave(self) -> None:
-        """Count the connection no more."""
+        """Stop counting the connection."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -197,9 +197,9 @@ def bind_tcp(
 ) -> list[socket.socket]:
     """Return sockets that are bound to a port on each address of *host*; port 0 takes a free one.
 
-    key: the configuration's, which errors name.
-    for_others: they accept no connection, and hold the port for processes that listen there and share it.
-    Raises OSError if another process listens there already, or *host* is no address of this machine.
+    key: the setting's key, for error messages.
+    for_others: the sockets accept no connection; they reserve the port for processes that share it.
+    Raises OSError if another process listens there already, or *host* is not an address of this machine.
     """
     with _named(key, f"{host} port {port}"):
         found = socket.getaddrinfo(
@@ -210,7 +210,7 @@ def bind_tcp(
         for family, _, _, _, address in dict.fromkeys(found):
             where = (address[0], port, *address[2:])
             if for_others:
-                # A second proxy that shares its port as well would take some of our clients.
+                # A second proxy that also shares its port would take some of our clients.
                 _bound_tcp(key, family, where, shares_port=False).close()
             one = _bound_tcp(key, family, where, shares_port=shares_port or for_others)
             bound.append(failing.enter_context(one))
@@ -234,23 +234,23 @@ def _bound_tcp(
 
 
 class UnixSocket(NamedTuple):
-    """A Unix socket, and which file it made: another process may have put its own at the path since."""
+    """A Unix socket and the identity of the file that it made: another process may have replaced that file since."""
 
     socket: socket.socket
     path: Path
     inode: tuple[int, int]
 
     def remove(self) -> None:
-        """Remove the file, on which no process of ours listens any more, unless it is another one by now."""
+        """Remove the file, on which no process of ours listens any more, unless it has been replaced."""
         with suppress(FileNotFoundError):
             if _inode(self.path) == self.inode:
                 self.path.unlink()
 
 
 def bind_unix(path: str, *, mode: int) -> UnixSocket:
-    """Return a Unix socket whose file has *mode* whatever the umask is; it replaces what an earlier process left.
+    """Return a Unix socket whose file has *mode* whatever the umask is; replace a file that an earlier process left.
 
-    Raises OSError, also if a process listens there, or another file has the name.
+    Raises OSError, also if a process listens there, or the path is another kind of file.
     """
     file = Path(path)
     with ExitStack() as failing, _named("server.unix_socket", path):
@@ -258,7 +258,7 @@ def bind_unix(path: str, *, mode: int) -> UnixSocket:
         if _is_stale(file):
             file.unlink()
         bound.bind(path)
-        # No client gets in before the mode is right: a socket that does not listen yet refuses all.
+        # No client can connect before the mode is right: a socket that does not listen yet refuses all.
         file.chmod(mode)
         failing.pop_all()
         return UnixSocket(bound, file, _inode(file))
@@ -278,7 +278,7 @@ def _inode(file: Path) -> tuple[int, int]:
 
 @contextmanager
 def _named(key: str, where: str) -> Iterator[None]:
-    """Have an OSError name *where* the proxy was to listen, and the *key* of the configuration that says so."""
+    """Add to an OSError the address (*where*) that the proxy was to listen on, and the *key* that configures it."""
     try:
         yield
     except OSError as error:

@@ -1,9 +1,9 @@
-"""Logging: one line an event on standard error, JSON when piped, coloured on a terminal.
+"""Logging: one line per event on standard error, JSON when piped, coloured on a terminal.
 
-The shell logs through structlog and binds who is concerned (`connection`, `keyspace`, `shard`);
-the engine uses the standard library's loggers and says the same by `extra`. Both end up in the same
-handler and look the same. Levels mean: *debug* a session came or went, and every decision, *info* a shard came
-or went, *warning* something failed and will be tried again, *error* a fault of ours. No secret is ever handed to
+The shell logs through structlog and binds the context (`connection`, `keyspace`, `shard`);
+the engine uses the standard library's loggers and passes the same fields in `extra`. Both use one
+handler and look the same. Levels: *debug* a session started or ended, and every decision; *info* a shard came
+or went; *warning* something failed and will be retried; *error* a bug of ours. Secrets are never passed to
 a logger: passwords live in `config.Secret`, which prints as asterisks.
 """
 
@@ -22,36 +22,36 @@ from streamfrom.proxy.printable import printable
 
 
 if "rich" not in sys.modules:
-    # structlog loads Rich for tracebacks that we log as plain text: 5 MB and a twentieth of a second for each process.
-    sys.modules["rich"] = None  # type: ignore[assignment]  # what import takes for a module that is missing
+    # structlog loads Rich for tracebacks that we log as plain text: 5 MB and a twentieth of a second per process.
+    sys.modules["rich"] = None  # type: ignore[assignment]  # import treats None as a missing module
     import structlog
 
     del sys.modules["rich"]
 import structlog
 
 
-# Of each event and reason of a `SparingLog` one line in this time.
+# Each event and reason of a `SparingLog` gets at most one line in this time.
 QUIET_S: Final = 10.0
-# So many kinds are kept apart, since those who cause the events may vary the reasons.
+# At most this many kinds are counted separately, because clients that cause the events may vary the reasons.
 _KINDS_MAX: Final = 32
 
 _members: list[str] = []
 
 
 class SparingLog:
-    """Events that may come at any rate: of each, with the same reason, one line in QUIET_S, with the `count` of all since the last line.
+    """A log for frequent events: per event and reason one line in QUIET_S, with the `count` of all since the last line.
 
-    log: a logger with what each line says besides.
+    log: a logger with the fields that all lines share.
     """
 
     def __init__(self, log: Any, now_s: Callable[[], float] = time.monotonic) -> None:
         self._log = log
         self._now_s = now_s
-        # By event and reason: how many since the last line, and when that was.
+        # By event and reason: how many since the last line, and the time of that line.
         self._since: dict[tuple[str, object], tuple[int, float]] = {}
 
     def warning(self, event: str, **fields: Any) -> None:
-        """Log *event*, if there was no line of it and its `reason` within QUIET_S."""
+        """Log *event*, unless a line with the same `reason` was written within QUIET_S."""
         self._write(self._log.warning, event, fields)
 
     def info(self, event: str, **fields: Any) -> None:
@@ -74,7 +74,7 @@ class SparingLog:
 
 
 def name_member(member: str) -> None:
-    """Have each line up to the next `configure` say which member of its fleet this process is."""
+    """Add the member name of this process to each line, until the next `configure`."""
     _members[:] = [member]
 
 
@@ -100,7 +100,7 @@ def _traceback(text: TextIO, raised: structlog.typing.ExcInfo) -> None:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Return False for the look-up of a name that uvloop leaves behind when a connect times out, which is logged."""
+    """Return False for the name lookup that uvloop leaves behind when a connect times out: the timeout is already logged."""
     return record.exc_info is None or not isinstance(record.exc_info[1], socket.gaierror)
 
 
@@ -115,8 +115,8 @@ def configure(
     """Send log lines to standard error: from info on, all of them, or errors only.
 
     level: a number of the standard library instead.
-    worker: the number of this process among those that share the log; each line says it.
-    as_json: whether lines are JSON; None for where standard error is no terminal.
+    worker: the number of this process among those that share the log, added to each line.
+    as_json: whether lines are JSON; None means JSON unless standard error is a terminal.
     """
     _members.clear()
     shared: list[structlog.typing.Processor] = [
@@ -151,9 +151,9 @@ def configure(
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    # sqlglot warns about every statement it takes for a command; that is an ordinary outcome.
+    # sqlglot warns about every statement that it parses as a command, which is normal here.
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
-    # asyncmy logs what it also raises.
+    # asyncmy logs errors that it also raises.
     logging.getLogger("asyncmy").setLevel(logging.CRITICAL)
     logging.getLogger("asyncio").addFilter(_is_news)
     structlog.configure(

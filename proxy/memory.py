@@ -1,7 +1,7 @@
-"""The memory that clients make the proxy hold, in bytes: one budget a connection, one a user. Pure.
+"""The memory that clients make the proxy hold, in bytes: one budget per connection, one per user. Pure.
 
-These are counted: commands that are incomplete, wait for their turn, or are large and run; long data;
-prepared statements; compressed bytes that wait; answers that the client does not read. A small
+Counted are commands that are incomplete, queued, or large and running; long data; prepared statements;
+compressed bytes that wait; and replies that the client does not read. A small
 command that runs at once is not counted, so a point SELECT costs nothing here.
 """
 
@@ -17,17 +17,17 @@ from functools import cache, partial
 class Memory:
     """One budget."""
 
-    # Returns what may be held at most, at this moment.
+    # Returns the current limit.
     _limit_bytes: Callable[[], int] = lambda: sys.maxsize
-    _exceeded: Callable[[int], Exception] | None = None  # makes the error that says so
-    used_bytes: int = 0  # what is held now
+    _exceeded: Callable[[int], Exception] | None = None  # makes the error for an exceeded limit
+    used_bytes: int = 0  # bytes held now
     _user: Memory | None = None
 
     def change(self, by_bytes: int, *, slack_bytes: int = 0) -> None:
-        """Hold *by_bytes* more, or less where that is negative.
+        """Hold *by_bytes* more, or less if negative.
 
         slack_bytes: how far the connection may exceed its own limit; the user's limit has no slack.
-        Raises what `exceeded` makes if the connection or its user would exceed the limit; nothing has changed then.
+        Raises the error from `exceeded`, without a change, if the connection or its user would exceed the limit.
         """
         used_bytes = self.used_bytes + by_bytes
         if by_bytes > 0 and used_bytes > self._limit_bytes() + slack_bytes:
@@ -38,9 +38,9 @@ class Memory:
         self.used_bytes = used_bytes
 
     def belong_to(self, user: Memory | None) -> None:
-        """Count for *user* from now on, what is held already included; None: for no user.
+        """Count for *user* from now on, including the bytes already held; None: for no user.
 
-        Nothing is refused here: who logs in holds next to nothing.
+        The limit is not checked here, because a client that logs in holds next to nothing.
         """
         if self._user is not None:
             self._user.used_bytes -= self.used_bytes
@@ -52,8 +52,8 @@ class Memory:
 def users_memory(
     limit_bytes: Callable[[], int], exceeded: Callable[[str, int], Exception]
 ) -> Callable[[str], Memory]:
-    """Return what gives each user, by name, one budget of *limit_bytes*, always the same.
+    """Return a function from a user's name to that user's one budget of *limit_bytes*.
 
-    exceeded: makes the error that says so, from the name and the limit.
+    exceeded: makes the error for an exceeded limit, from the name and the limit.
     """
     return cache(lambda user: Memory(limit_bytes, partial(exceeded, user)))

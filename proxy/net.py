@@ -1,6 +1,6 @@
-"""A `Link` is one byte stream, TLS or not: no other module reads or writes what goes over a client's or a server's socket.
+"""A `Link` is one byte stream, TLS or not: no other module reads or writes a client's or a server's socket.
 
-A link hands received bytes to its owner and takes bytes to send; nothing here knows MySQL.
+A link hands received bytes to its owner and takes bytes to send; it knows nothing of MySQL.
 Both sides of the proxy use it: clients are accepted links, backends are connected ones.
 
 TLS is done by hand over `ssl.MemoryBIO` rather than by `loop.start_tls`: in the MySQL
@@ -21,22 +21,22 @@ from functools import partial
 from typing import Protocol, cast
 
 
-# What may wait in user space before the owner must stop producing: large enough that a
+# Bytes that may wait in user space before the owner must pause: large enough that a
 # burst of rows leaves in one system call, small enough that 10,000 slow clients fit in memory.
 WRITE_HIGH_WATER_BYTES = 256 << 10
 
-# To pack more takes 1 ms and up, and libuv reads 32 times from one socket in a turn of the loop: an
-# answer of 16 MB that hardly shrinks took 54 ms, were its server not stopped in between.
+# Packing more takes 1 ms and up, and libuv reads up to 32 times from one socket in a turn of the loop: without
+# a pause in between, a reply of 16 MB that hardly shrinks took 54 ms.
 _PACKED_AT_ONCE_BYTES = 64 << 10
 
 _TLS_READ_BYTES = 256 << 10
 
-# The kernel's own times find a dead peer after two hours, and balancers forget silent connections after
-# minutes: asked after 60 s of silence, then each 10 s, and given up after 6 questions.
+# With the kernel's defaults a dead peer is found after two hours, and load balancers drop silent connections
+# after minutes. So probe after 60 s of silence, then every 10 s, and give up after 6 probes.
 _KEEPALIVE = ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 10), (socket.TCP_KEEPCNT, 6))
 
-# It asks nothing while the peer has not confirmed what was sent, which the kernel repeats for a quarter of an hour. A server is
-# given up after as long as keep-alive takes; a client is not, as one that reads slowly would be.
+# Keep-alive sends no probe while sent bytes are unconfirmed; the kernel resends these for a quarter of an hour. Give up on a
+# server after the same time as keep-alive; not on a client, because a slow reader would be cut off.
 _UNCONFIRMED_MS = 120_000
 
 # RFC 4514, 3
@@ -61,19 +61,19 @@ def is_loopback(host: str) -> bool:
 
 
 class Owner(Protocol):
-    """Who a link reports to. Every call comes from the event loop."""
+    """The receiver of a link's events. Every call comes from the event loop."""
 
     def connection_made(self) -> None:
-        """Learn that bytes can be sent."""
+        """Note that bytes can be sent."""
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes that arrived (already decrypted)."""
+        """Process bytes that arrived (already decrypted)."""
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Learn that the link is gone; None for an orderly close. Called exactly once."""
+        """Note that the link is gone; *error* is None for an orderly close. Called exactly once."""
 
     def resume_writing(self) -> None:
-        """Learn that a blocked link took what was waiting."""
+        """Note that a blocked link has sent the waiting bytes."""
 
 
 class Link(asyncio.Protocol):
@@ -82,9 +82,9 @@ class Link(asyncio.Protocol):
     `blocked` is True while more bytes wait in user space than the high-water mark allows, and for
     the rest of the loop's turn once much has been packed.
     Writing is still allowed then, but a well-behaved owner stops until `resume_writing`.
-    `is_paused` is True while nothing is taken from the peer; `on_resumed` is called once when
-    that ends. `on_blocked` is given how many bytes wait when that begins. `fault` is why TLS failed,
-    None if it did not.
+    `is_paused` is True while the link does not read from the peer; `on_resumed` is called once when
+    that ends. `on_blocked` is called with the number of waiting bytes when `blocked` begins. `fault` is the
+    reason why TLS failed, else None.
     """
 
     __slots__ = (
@@ -105,8 +105,8 @@ class Link(asyncio.Protocol):
         "on_resumed",
     )
 
-    # No method of ours: who takes the bytes is called without a step in between, once for every
-    # statement and once for every answer.
+    # Not a method: the receiver is called directly, without a step in between, once for every
+    # statement and once for every reply.
     data_received: Callable[[bytes], None]  # type: ignore[assignment]
 
     def __init__(self, owner_of: Callable[[Link], Owner]) -> None:
@@ -129,7 +129,7 @@ class Link(asyncio.Protocol):
     # --- what the owner calls -------------------------------------------------------------
 
     def write(self, data: bytes) -> None:
-        """Send *data* in order; bytes written to a closed link vanish."""
+        """Send *data* in order; bytes written to a closed link are dropped."""
         if self.closed or self._transport is None:
             return
         if self._ahead:
@@ -142,7 +142,7 @@ class Link(asyncio.Protocol):
         self._transport.write(data)
 
     def write_ahead(self, data: bytes, within_s: float = 0) -> None:
-        """Send *data* together with what is written next, or *within_s*: 0 for when this turn of the loop ends.
+        """Send *data* together with the next write, but at the latest *within_s*; 0 means the end of this turn of the loop.
 
         Each `write` is a system call that wakes the peer.
         """
@@ -159,23 +159,23 @@ class Link(asyncio.Protocol):
 
     @property
     def is_gone(self) -> bool:
-        """True once writing is in vain; it may take a turn of the loop until `connection_lost` says so."""
+        """Whether writing is in vain; `connection_lost` may follow a turn of the loop later."""
         return self.closed or self._transport is None or self._transport.is_closing()
 
     def set_high_water(self, limit_bytes: int) -> None:
-        """Change how many bytes may wait before `blocked`; 0 means any."""
-        # A transport of uvloop refuses every call once it is lost.
+        """Set how many bytes may wait before `blocked`; 0 means any."""
+        # A uvloop transport rejects every call once it is lost.
         if self._transport is not None and not self._is_lost:
             self._transport.set_write_buffer_limits(high=limit_bytes)
 
     def pause_reading(self) -> None:
-        """Stop taking bytes from the peer, which then stops sending. May be repeated."""
+        """Stop reading from the peer, which then stops sending. May be repeated."""
         if self._transport is not None and not self.closed:
             self.is_paused = True
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Take bytes again. May be repeated."""
+        """Read again. May be repeated."""
         if self._transport is not None and not self.closed:
             self.is_paused = False
             if not self._is_busy:
@@ -185,7 +185,7 @@ class Link(asyncio.Protocol):
                 self.on_resumed = None
 
     def set_busy(self, *, on: bool) -> None:
-        """Take nothing more while what has come is worked through; apart from `pause_reading`."""
+        """Stop reading while the received bytes are processed; independent of `pause_reading`."""
         if self._transport is not None and not self.closed:
             self._is_busy = on
             if on:
@@ -194,16 +194,16 @@ class Link(asyncio.Protocol):
                 self._transport.resume_reading()
 
     def pass_turn(self) -> None:
-        """Take nothing more in this turn of the loop, in which a transport may read 32 times."""
+        """Read no more in this turn of the loop, in which a transport may read 32 times."""
         self.set_busy(on=True)
         asyncio.get_running_loop().call_soon(partial(self.set_busy, on=False))
 
     def start_tls(
         self, context: ssl.SSLContext, *, server_side: bool, hostname: str | None, early: bytes
     ) -> None:
-        """Speak TLS from here on; *early* is what the peer has already sent of it.
+        """Speak TLS from here on; *early* holds the TLS bytes that the peer has already sent.
 
-        Bytes written before the handshake ends are sent once it has.
+        Bytes written before the handshake ends are sent after it.
         """
         self._tls = _Tls(context, server_side=server_side, hostname=hostname)
         self._encode = self._tls.encrypt
@@ -211,7 +211,7 @@ class Link(asyncio.Protocol):
         self._receive_tls(early)
 
     def start_packing(self, pack: Callable[[bytes], bytes]) -> None:
-        """Send what *pack* makes of all that is written from here on; not before TLS begins."""
+        """Pass all bytes written from here on through *pack*; call only after TLS has begun."""
         tls = self._tls
 
         def encode(data: bytes) -> bytes:
@@ -228,52 +228,52 @@ class Link(asyncio.Protocol):
             self.resume_writing()
 
     def close(self) -> None:
-        """Send what waits, then close."""
+        """Send the waiting bytes, then close."""
         if self._transport is not None and not self.closed:
             self._write_rest()
             self.closed = True
             self._transport.close()
 
     def abort(self) -> None:
-        """Close now and forget what waits."""
+        """Close now and drop the waiting bytes."""
         if self._transport is not None:
             self.closed = True
             self._transport.abort()
 
     @property
     def peer(self) -> str:
-        """The peer's host, `localhost` for a Unix socket: what a login error names."""
+        """The peer's host, `localhost` for a Unix socket; shown in login errors."""
         return self._address or "localhost"
 
     @property
     def endpoint(self) -> str:
-        """`peer` with its port, where it has one: what SHOW PROCESSLIST names."""
+        """`peer` with its port, if it has one; shown in SHOW PROCESSLIST."""
         name = None if self._transport is None else self._transport.get_extra_info("peername")
         return f"{self.peer}:{name[1]}" if isinstance(name, tuple) else self.peer
 
     @property
     def is_unix(self) -> bool:
-        """True when the peer came through a Unix socket."""
+        """Whether the peer came through a Unix socket."""
         sock = None if self._transport is None else self._transport.get_extra_info("socket")
         return sock is not None and sock.family == socket.AF_UNIX
 
     @property
     def is_loopback(self) -> bool:
-        """True when the peer is on this machine."""
+        """Whether the peer is on this machine."""
         address = self._address
         return self.is_unix or (
-            # None: it was gone before it could be asked.
+            # None: it was gone before its address could be read.
             address is not None and ipaddress.ip_address(address).is_loopback
         )
 
     @property
     def subject(self) -> str | None:
-        """The subject of the peer's certificate, which was verified; None without one."""
+        """The subject of the peer's verified certificate; None without one."""
         return None if self._tls is None else self._tls.subject
 
     @property
     def tls(self) -> tuple[str, str]:
-        """The cipher and the version of TLS, both empty without it."""
+        """The cipher and the version of TLS, both empty without TLS."""
         return ("", "") if self._tls is None else self._tls.terms
 
     @property
@@ -281,7 +281,7 @@ class Link(asyncio.Protocol):
         name = None if self._transport is None else self._transport.get_extra_info("peername")
         return name[0] if isinstance(name, tuple) else None
 
-    # --- what asyncio calls ---------------------------------------------------------------
+    # --- called by asyncio ------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Adopt the transport."""
@@ -289,28 +289,28 @@ class Link(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=WRITE_HIGH_WATER_BYTES)
         sock = transport.get_extra_info("socket")
         if sock is not None and sock.family != socket.AF_UNIX:
-            # A stream may be silent for hours: only keep-alive notices a peer that lost power.
+            # A stream may be silent for hours: only keep-alive detects a peer that lost power.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             for option, seconds in _KEEPALIVE:
                 sock.setsockopt(socket.IPPROTO_TCP, option, seconds)
-            # Answers end with a small packet that nothing follows; Nagle's algorithm would hold
+            # Replies end with a small packet that nothing follows; Nagle's algorithm would hold
             # it back until the one before is acknowledged, up to 40 ms.
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._owner.connection_made()
 
     def pause_writing(self) -> None:
-        """Note that the peer is slower than we are."""
+        """Note that the peer reads more slowly than we write."""
         self.blocked = self._is_full = True
         if self.on_blocked is not None and self._transport is not None:
             self.on_blocked(self._transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
-        """Note that the peer caught up."""
+        """Note that the peer has caught up."""
         self.blocked = self._is_full = False
         self._owner.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Report the end once."""
+        """Report the end, once."""
         self.closed = True
         self._is_lost = True
         self._owner.connection_lost(exc)
@@ -318,7 +318,7 @@ class Link(asyncio.Protocol):
     def _receive_by(self, take: Callable[[bytes], None]) -> None:
         assert self._transport is not None
         self.data_received = take
-        # A transport looks its protocol's methods up once.
+        # A transport looks up its protocol's methods only once.
         self._transport.set_protocol(self)
 
     # --- TLS ------------------------------------------------------------------------------
@@ -330,10 +330,10 @@ class Link(asyncio.Protocol):
             plain = self._tls.decrypt(data)
         except ssl.SSLError as error:
             self.fault = getattr(error, "verify_message", None) or error.reason or str(error)
-            # The alert that explains the refusal to the peer is in the outgoing BIO.
+            # The outgoing BIO holds the alert that explains the refusal to the peer.
             self._transport.write(self._tls.pending())
             self.close()
-            # What comes after the conversation was given up is dropped.
+            # Drop bytes that arrive after the conversation was given up.
             self._receive_by(lambda _: None)
             return
         answer = self._tls.pending()
@@ -341,7 +341,7 @@ class Link(asyncio.Protocol):
             self._transport.write(answer)
         if plain:
             self._owner.data_received(plain)
-        # close_notify: the peer has said that it sends no more.
+        # close_notify: the peer has announced that it sends no more.
         if self._tls.ended:
             self.close()
 
@@ -365,13 +365,13 @@ class _Tls:
 
     @property
     def terms(self) -> tuple[str, str]:
-        """What both sides agreed on: cipher and version."""
+        """The negotiated cipher and version."""
         cipher = self._object.cipher()
         return cipher[0] if cipher else "", self._object.version() or ""
 
     @property
     def subject(self) -> str | None:
-        """What the peer's certificate says it is, as in `CN=app, O=shop`."""
+        """The subject in the peer's certificate, as in `CN=app, O=shop`."""
         certificate = self._object.getpeercert()
         if not certificate:
             return None
@@ -388,7 +388,7 @@ class _Tls:
                 self._object.do_handshake()
             except ssl.SSLWantReadError:
                 return b""
-            # What was written before goes out now; the answer to the last handshake message is
+            # Bytes written before go out now; the reply to the last handshake message is
             # in `pending`.
             self._ready = True
             if self._waiting:
@@ -407,7 +407,7 @@ class _Tls:
         return b"".join(pieces)
 
     def encrypt(self, data: bytes) -> bytes:
-        """Return what to send for *data*; before the handshake ends it is kept back."""
+        """Return the bytes to send for *data*; before the handshake ends they are kept back."""
         if not self._ready:
             self._waiting += data
             return b""
@@ -415,7 +415,7 @@ class _Tls:
         return self._outgoing.read()
 
     def pending(self) -> bytes:
-        """Return what TLS itself wants to send."""
+        """Return the bytes that TLS itself wants to send."""
         return self._outgoing.read()
 
 
@@ -435,7 +435,7 @@ async def connect(
     """Open a link to a server.
 
     Raises:
-        OSError: no process listens there, or (TimeoutError) not within *timeout_s* seconds.
+        OSError: no process listens there, or (TimeoutError) it was not reached within *timeout_s* seconds.
     """
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(timeout_s):

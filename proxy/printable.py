@@ -1,10 +1,10 @@
-"""Texts of others, such as names of tables and a server's words, on a terminal or in a log of text."""
+"""Foreign text, such as table names and servers' messages, made safe for a terminal or a text log."""
 
 from __future__ import annotations
 
 
 def printable(text: str) -> str:
-    r"""Return *text* with escapes for what a terminal would obey or take for a line's end: `\n`, `\x1b`, `\u202e`."""
+    r"""Return *text* with escapes for characters that a terminal would obey or take for a line's end: `\n`, `\x1b`, `\u202e`."""
     if text.isprintable():
         return text
     return "".join(

@@ -1,4 +1,4 @@
-"""What the process as a whole needs before it serves and when it ends: files, garbage collection, its service manager."""
+"""The process as a whole, before it serves and when it ends: open files, garbage collection, its service manager."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-# Listeners, logs, control connections and what Python itself has open.
+# Listeners, logs, control connections and Python's own open files.
 _FILES_RESERVED = 256
 
 # A statement makes some hundred short-lived objects and hardly a cycle among them. With
@@ -26,14 +26,14 @@ _FILES_RESERVED = 256
 # 10,000 sessions, walk all of them: pauses of 10 ms and more in the 99th percentile.
 _COLLECT_AFTER_OBJECTS = 50_000
 
-# A thread that reads a large text gives the interpreter up when the loop's thread has asked for so
-# long, and a point SELECT asks at each of its six system calls. With CPython's default of 5 ms a round
-# trip during an IN list of 16 MB took 27 ms in the 99th percentile and 60 ms at most; with this one 2 ms.
+# A thread that reads a large text releases the interpreter only this long after the loop's thread requested
+# it, and a point SELECT requests it at each of its six system calls. With CPython's default of 5 ms a round
+# trip during an IN list of 16 MB took 27 ms in the 99th percentile and 60 ms at most; with this value 2 ms.
 _SWITCH_S = 0.0005
 
 
 def prepare(config: Config) -> None:
-    """Raise the limit on open files as far as allowed, and keep collector and threads off the loop."""
+    """Raise the limit on open files as far as allowed, and keep collector and threads from delaying the loop."""
     raise_file_limit(config)
     sys.setswitchinterval(_SWITCH_S)
     gc.collect()
@@ -42,7 +42,7 @@ def prepare(config: Config) -> None:
 
 
 def leave() -> None:
-    """Have the interpreter end without a last garbage collection.
+    """Let the interpreter exit without a last garbage collection.
 
     After a hundred thousand statements of different shapes the collection took seconds on a busy machine,
     longer than a service manager waits before it kills the process.
@@ -72,39 +72,39 @@ def raise_file_limit(config: Config) -> None:
 
 
 class ServiceManager:
-    """What started this process and waits for its news; systemd with `Type=notify`.
+    """The service manager that started this process and waits for its notifications: systemd with `Type=notify`.
 
-    address: of the socket that it listens on, as NOTIFY_SOCKET says it: a path, or a name after an "@". With ""
+    address: the socket that it listens on, as in NOTIFY_SOCKET: a path, or a name after an "@". With ""
         there is no service manager, and nothing is sent.
     """
 
     def __init__(self, address: str) -> None:
-        # Nothing else is an address of a Unix socket, and sd_notify does not know it either.
+        # A Unix socket has no other kind of address, and sd_notify accepts no other.
         self._address = address if address.startswith(("/", "@")) else ""
 
     def ready(self) -> None:
-        """Say that clients are served, or that the files were read again."""
+        """Report that clients are served, or that the files were read again."""
         self._tell("READY=1")
 
     def reloading(self) -> None:
-        """Say that the files are being read again, until `ready` is called."""
-        # By the time systemd distinguishes this reload from one that was over before it asked for it.
+        """Report that the files are being read again, until `ready` is called."""
+        # With this time systemd distinguishes this reload from one that ended before its request.
         self._tell(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def stopping(self) -> None:
-        """Say that the process ends."""
+        """Report that the process is ending."""
         self._tell("STOPPING=1")
 
     def _tell(self, news: str) -> None:
         if not self._address:
             return
-        # A name that is no file begins with a null byte.
+        # An abstract name begins with a null byte.
         address = (
             self._address.replace("@", "\0", 1) if self._address[0] == "@" else self._address
         )
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sending:
-                # The loop does not wait: a manager that reads nothing gets nothing.
+                # Do not block the loop: a manager that does not read misses the notification.
                 sending.settimeout(0)
                 sending.sendto(news.encode(), address)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""What `streamfrom check` found: one line each as it is found, or one JSON document at the end."""
+"""The findings of `streamfrom check`: one line each as they are found, or one JSON document at the end."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from streamfrom.proxy.printable import printable
 
 
 class Level(StrEnum):
-    """How bad a finding is."""
+    """The severity of a finding."""
 
     OK = "ok"
-    INFO = "info"  # it is as intended, and worth knowing
-    WARNING = "warning"  # it works, and could be better
-    ERROR = "error"  # it does not work
+    INFO = "info"  # works as intended, and is worth knowing
+    WARNING = "warning"  # works, and could be better
+    ERROR = "error"  # does not work
 
 
 class Finding(NamedTuple):
-    """One thing that was found."""
+    """One finding of `check`."""
 
     level: Level
-    place: str  # what it is about: a key of the configuration, a keyspace, a shard or a table
+    place: str  # its subject: a key of the configuration, a keyspace, a shard or a table
     text: str
-    # The statement to run or the thing to do, None where there is no one such.
+    # The statement to run or the step to take; None if there is no single one.
     fix: str | None = None
 
     @property
     def line(self) -> str:
-        """The finding as a line of the report, whatever names and servers' words are in it."""
+        """The finding as a line of the report, safe to print whatever names and servers' messages it contains."""
         fix = f"; {self.fix}" if self.fix else ""
         return printable(f"{self.level:<7}  {self.place}: {self.text}{fix}")
 
@@ -41,8 +41,8 @@ _NOUNS: Final = {Level.WARNING: "warning", Level.ERROR: "error"}
 class CheckReport:
     """All findings, in the order in which they were found.
 
-    write: is given each line, without its end, as soon as there is one; None for a report that
-        is to be printed by `json` alone.
+    write: called with each line, without its end, as soon as there is one; None for a report that
+        is printed only by `json`.
     """
 
     def __init__(self, write: Callable[[str], object] | None = None) -> None:
@@ -50,15 +50,15 @@ class CheckReport:
         self._write = write
 
     def ok(self, place: str, text: str) -> None:
-        """Add what is as it should be."""
+        """Add a finding of something that is as it should be."""
         self.add(Finding(Level.OK, place, text))
 
     def warning(self, place: str, text: str, fix: str | None = None) -> None:
-        """Add what would be better otherwise."""
+        """Add a finding of something that could be better."""
         self.add(Finding(Level.WARNING, place, text, fix))
 
     def error(self, place: str, text: str, fix: str | None = None) -> None:
-        """Add what will not work."""
+        """Add a finding of something that will not work."""
         self.add(Finding(Level.ERROR, place, text, fix))
 
     def add(self, finding: Finding) -> None:
@@ -73,7 +73,7 @@ class CheckReport:
 
     @property
     def has_errors(self) -> bool:
-        """Whether anything will not work."""
+        """Whether there is any error."""
         return self.count(Level.ERROR) > 0
 
     def end(self) -> None:
@@ -83,7 +83,7 @@ class CheckReport:
 
     @property
     def summary(self) -> str:
-        """The last line: how many there are of each level."""
+        """The last line: the number of findings of each level."""
         told = [
             f"{number} {noun}" + ("s" if number != 1 else "")
             for level, noun in _NOUNS.items()

@@ -1,4 +1,4 @@
-"""TLS towards clients: the certificate, its key and what is wrong with them, the authority of clients; and passwords without TLS."""
+"""TLS towards clients: the certificate, its key and their faults, the clients' authority; and passwords without TLS."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ log = structlog.get_logger()
 
 
 class ServerTls:
-    """What the files of `[server.tls]` hold, read once. Raises ConfigError, with the key and the path, if a file cannot be used."""
+    """The files of `[server.tls]`, read once. Raises ConfigError, with the key and the path, if a file cannot be used."""
 
     def __init__(self, tls: TlsSettings) -> None:
         self._settings = tls
         self.requires_tls = tls.require  # a client must speak TLS
-        self.wants_certificate = tls.client_ca is not None  # a client must have one
-        # Speaks TLS to clients. With `client_ca` a client's certificate that this authority did not sign, or that is not valid
-        # now, ends the handshake; whether there is one must be asked.
+        self.wants_certificate = tls.client_ca is not None  # a client must present one
+        # Speaks TLS to clients. With `client_ca`, the handshake fails if a client's certificate is not signed by this authority
+        # or not valid now; whether there is one must be checked separately.
         self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        # What the files hold, by their keys.
-        # Each file is read once here, as what is checked and what the fingerprint is of.
+        # The files' contents, by key.
+        # Each file is read only once, so that the fingerprint is of the contents that were checked.
         self.contents = {
             key: read_bytes(Path(path), f"server.tls.{key}")
             for key, path in (
@@ -55,7 +55,7 @@ class ServerTls:
             )
             if path is not None
         }
-        # Another one if any of the files holds something else.
+        # Changes when the contents of any file change.
         self.fingerprint = hashlib.sha256(b"\0".join(self.contents.values())).digest()
         certificate = read_certificate(self.contents["cert"])
         if isinstance(certificate, str):
@@ -64,12 +64,12 @@ class ServerTls:
         if fault is not None:
             raise ConfigError("server.tls.key", f"{tls.key} {fault}")
         self.certificate = certificate
-        # Of the certificate in DER, which MariaDB's clients since 11.4 ask for.
+        # Of the certificate in DER; MariaDB's clients request it since 11.4.
         self.certificate_sha256 = certificate.fingerprint(SHA256())
         try:
             self.context.load_cert_chain(tls.cert, tls.key)
         except (ssl.SSLError, OSError) as error:
-            # The pair fits, and yet OpenSSL refuses it: a key that is too short, a broken chain.
+            # The pair fits, yet OpenSSL refuses it: a key that is too short, a broken chain.
             raise ConfigError(
                 "server.tls.cert", f"{tls.cert} cannot be used: {error}"
             ) from error
@@ -81,8 +81,8 @@ class ServerTls:
                     "server.tls.client_ca",
                     f"expected certificates of authorities in PEM, not {tls.client_ca}",
                 ) from error
-            # Optional, as TLS 1.3 could not inform a client without one why it was refused: that
-            # is said by an error in answer to its login.
+            # Optional, because in TLS 1.3 a client without a certificate would not learn why it was refused; an
+            # error in reply to its login explains it.
             self.context.verify_mode = ssl.CERT_OPTIONAL
 
     def warn(self) -> None:
@@ -96,7 +96,7 @@ class ServerTls:
     def for_listener(self, now: Callable[[], ServerTls | None]) -> ssl.SSLContext:
         """Return a context for a listener whose context cannot be replaced.
 
-        now: returns what is in force when a client comes, whose certificate is shown.
+        now: returns the TLS in force when a client connects; its certificate is presented.
         """
         listening = ServerTls(self._settings).context
 
@@ -105,17 +105,17 @@ class ServerTls:
             if in_force is not None:
                 client.context = in_force.context
 
-        # Called for each client, also for one that names no host.
+        # Called for each client, also if it names no host.
         listening.sni_callback = renew
         return listening
 
 
-# Let's Encrypt's clients renew 30 days before the end: with 14 days left, renewals have been failing for a while.
+# Let's Encrypt's clients renew 30 days before expiry: with 14 days left, renewals have been failing for a while.
 SOON: Final = timedelta(days=14)
 
 
 def read_certificate(pem: bytes) -> x509.Certificate | str:
-    """Return the first certificate of *pem*, which is the server's own, or what is wrong."""
+    """Return the first certificate of *pem*, which is the server's own, or the fault."""
     try:
         return x509.load_pem_x509_certificates(pem)[0]
     except ValueError:
@@ -161,22 +161,22 @@ _OAEP = padding.OAEP(padding.MGF1(hashes.SHA1()), hashes.SHA1(), label=None)  # 
 
 
 class ServerKey:
-    """A key pair made when it is first needed, for as long as the process lives."""
+    """A key pair that is made on first use and kept as long as the process lives."""
 
     def make(self) -> None:
-        """Make the pair unless there is one; that takes some 80 ms."""
-        self._key  # noqa: B018 - what is read is kept
+        """Make the pair unless there is one; this takes some 80 ms."""
+        self._key  # noqa: B018 - the property caches its value
 
     @cached_property
     def _key(self) -> rsa.RSAPrivateKey:
         return rsa.generate_private_key(public_exponent=65537, key_size=KEY_BITS)
 
     def public_pem(self) -> bytes:
-        """Return the public half as PEM, as the client asks for it."""
+        """Return the public half as PEM, the form in which clients request it."""
         return self._key.public_key().public_bytes(
             serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
         )
 
     def decrypt(self, data: bytes) -> bytes:
-        """Return what the client encrypted. Raises ValueError."""
+        """Return the decrypted bytes. Raises ValueError."""
         return self._key.decrypt(data, _OAEP)

@@ -1,8 +1,8 @@
-"""The vschema files of a running proxy, read again when one changes, and what the comments of message tables add (`vt_shard_by`).
+"""The vschema files of a running proxy, reread when they change, and the additions from message tables' comments (`vt_shard_by`).
 
-The status of each file is asked for every second; SIGHUP has all files read at once. A new vschema
+The status of each file is checked every second; SIGHUP has all files read at once. A new vschema
 is in force for the next statement of every session. A vschema that cannot be used changes nothing:
-the log and SHOW VSCHEMA KEYSPACES say why, and the one in force stays.
+the log and SHOW VSCHEMA KEYSPACES report the reason, and the one in force stays.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ LOOK_EVERY_S: Final = 1.0
 class VschemaFiles:
     """The files that the vschemas of *keyspaces* came from.
 
-    asked: is set where all files shall be read now.
-    apply: puts a keyspace into force, with another vschema or with the fault of a refused one.
+    asked: set when all files shall be read now.
+    apply: puts a keyspace into force, with a new vschema or with the fault of a refused one.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class VschemaFiles:
         return {(k.name, k.vschema_path): _File(k, self._apply) for k in keyspaces}
 
     def replace(self, keyspaces: Sequence[KeyspaceConfig]) -> None:
-        """Have the files of *keyspaces* from now on, and put the keyspaces into force that are new or have another file."""
+        """Watch the files of *keyspaces* from now on, and put into force the keyspaces that are new or have another file."""
         new = [k for k in keyspaces if (k.name, k.vschema_path) not in self._files]
         files = self._files | self._files_of(new)
         self._files = {
@@ -73,7 +73,7 @@ class VschemaFiles:
             self._apply(make_keyspace(each))
 
     async def watch(self) -> None:
-        """Look again and again, until cancelled."""
+        """Check the files repeatedly, until cancelled."""
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._look_every_s):
@@ -85,20 +85,20 @@ class VschemaFiles:
 
 
 class _File:
-    """The file of a keyspace, which may have none."""
+    """The vschema file of a keyspace, or its absence."""
 
     def __init__(self, config: KeyspaceConfig, apply: Callable[[Keyspace], None]) -> None:
         self._config = config
         self._path = path = config.vschema_path
         self._apply = apply
         self._keyspace = make_keyspace(config)
-        # The file may have changed since the configuration was read, so the first look reads.
+        # The file may have changed since the configuration was read, so the first look reads it.
         self._status: tuple[int, int, int] | None = (0, 0, 0)
         self._log = log.bind(keyspace=config.name, path=str(path))
         self._warn()
 
     def look(self, *, is_asked: bool) -> None:
-        """Read the file if it is another than before; even if it is not when *is_asked*."""
+        """Read the file if it has changed, or if *is_asked*."""
         if self._path is None:
             return
         status = _status(self._path)
@@ -133,7 +133,7 @@ class _File:
 
 
 def _status(path: Path) -> tuple[int, int, int] | None:
-    """Return what changes with the file's contents; None while it is not there."""
+    """Return values that change with the file's contents; None while the file does not exist."""
     try:
         status = path.stat()
     except OSError:
@@ -142,9 +142,9 @@ def _status(path: Path) -> tuple[int, int, int] | None:
 
 
 class QueueSharding:
-    """Puts keyspaces into force whose vschemas know the tables: the queues that their comments shard, and columns' types.
+    """Adds facts of the tables to keyspaces' vschemas: the queues that their comments shard, and columns' types.
 
-    keyspaces: as their vschema files say.
+    keyspaces: with the vschemas of their files.
     tables: returns the message tables of a keyspace.
     types: returns the types of the columns of a keyspace's tables.
     apply: puts a keyspace into force.
@@ -161,22 +161,22 @@ class QueueSharding:
         self._tables = tables
         self._types = types
         self._apply = apply
-        # What the vschema in force was made of, besides its file.
+        # The inputs of the vschema in force, besides its file.
         self._in_force: dict[str, tuple[_ShardBy, _Types]] = {}
 
     def vschema_changed(self, keyspace: Keyspace) -> None:
-        """Take in *keyspace*, perhaps a new one, as its file says now."""
+        """Apply *keyspace*, perhaps a new one, as its file now defines it."""
         self._keyspaces[keyspace.name] = keyspace
         self._in_force[keyspace.name] = known = self._known(keyspace)
         self._put(keyspace, *known)
 
     def forget(self, keyspace: str) -> None:
-        """Let a keyspace go."""
+        """Remove a keyspace."""
         del self._keyspaces[keyspace]
         self._in_force.pop(keyspace, None)
 
     def tables_changed(self, name: str) -> None:
-        """Take in that tables of keyspace *name* are others now; it may be one that is not in force."""
+        """Note that tables of keyspace *name* have changed; it may be one that is not in force."""
         keyspace = self._keyspaces.get(name)
         if keyspace is None:
             return

@@ -1,1 +1,1 @@
-"""What an account of a server needs for a job: the GRANTs to give it, and what `streamfrom check` finds missing."""
+"""The privileges that a server's account needs for a job: the GRANTs to give it, and the gaps that `streamfrom check` finds."""

@@ -14,28 +14,28 @@ if TYPE_CHECKING:
 
 
 class Purpose(StrEnum):
-    """What an account is for."""
+    """The job of an account."""
 
     PRODUCER = "producer"  # inserts messages
-    # Streams and acknowledges, reschedules, extends leases, and notes its errors.
+    # streams and acknowledges, reschedules, extends leases, and records its errors
     CONSUMER = "consumer"
     READER = "reader"  # reads the table
-    # Creates, changes, pauses and drops the queue, and acts on its messages.
+    # creates, changes, pauses and drops the queue, and acts on its messages
     OPERATOR = "operator"
 
 
 class Grantee(NamedTuple):
-    """An account that rights are granted to, as its server names it."""
+    """An account that receives grants, as its server names it."""
 
     name: str
     host: str
 
     def __str__(self) -> str:
-        # In backticks nothing escapes, whatever the sql_mode of who runs the statements.
+        # Backticks need no escapes in any sql_mode of the session that runs the statements.
         return f"{quote_identifier(self.name)}@{quote_identifier(self.host)}"
 
 
-# Written by a worker in the UPDATE that reschedules, in any table that has it.
+# Written by a worker in the UPDATE that reschedules, in any table that has this column.
 _ERROR: Final = "last_error"
 _OF_THE_CONSUMER: Final = frozenset({"time_acked", _ERROR})
 _OPERATES: Final = "SELECT, UPDATE, DELETE, CREATE, ALTER, DROP"
@@ -48,7 +48,7 @@ def grants(
     database: str,
     grantee: Grantee,
 ) -> Iterator[str]:
-    """Yield what an account needs for *purpose*.
+    """Yield the grants for *purpose*.
 
     columns: the columns of *table* as the server describes them.
     """
@@ -64,7 +64,7 @@ def grants(
         case Purpose.CONSUMER:
             written = {"time_next", "time_acked", _ERROR}
             if table.facts.is_lazy:
-                # An ack counts the first send, of which the row does not know yet.
+                # An ack counts the first send, which the row does not show yet.
                 written.add("epoch")
             read = {*map(str.lower, table.streamed), table.id_column.lower(), *written}
             reads = f"SELECT {_listed(_named(table, read))}"
@@ -82,11 +82,11 @@ def grants(
 def operator_grants(
     queue: str, dead_letter: str | None, database: str, grantee: Grantee
 ) -> Iterator[str]:
-    """Yield what an operator needs, who may be the one that makes the queue.
+    """Yield the grants for an operator, who may also create the queue.
 
-    dead_letter: the table to which its dead letters go; None without one.
+    dead_letter: the table for its dead letters; None without one.
     """
-    # Dead letters that are requeued are inserted again.
+    # Requeuing dead letters inserts them again.
     privileges = _OPERATES if dead_letter is None else f"{_OPERATES}, INSERT"
     yield _grant(privileges, database, queue, grantee)
     if dead_letter is not None:
@@ -94,7 +94,7 @@ def operator_grants(
 
 
 def _named(table: MessageTable, names: Collection[str]) -> list[str]:
-    """Return *names*, in lower case, as far as the table has them, as it spells and orders them."""
+    """Return the *names* (lower case) that the table has, spelled and ordered as in the table."""
     return [column for column in table.columns if column.lower() in names]
 
 

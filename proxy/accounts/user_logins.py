@@ -1,4 +1,4 @@
-"""Logs in at every shard as each user with an account of its own, for `streamfrom check`."""
+"""Logs in at every shard as each user with their own account, for `streamfrom check`."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
 
 
-# By each of these the name of the dispatcher's lock can be seen, whose secret the directory has.
+# With any of these the account sees the name of the dispatcher's lock, which contains the directory's secret.
 _SIGHTS: Final = {
     "PROCESS": b"SHOW ENGINE INNODB STATUS",
     "performance_schema": b"SELECT 1 FROM performance_schema.metadata_locks LIMIT 0",
     "SELECT on streamfrom": b"SELECT 1 FROM streamfrom.locks LIMIT 0",
 }
-# It inserts no row. The table need not be there yet.
+# Inserts no row. The table need not exist yet.
 _DECIDE: Final = (
     b"INSERT INTO streamfrom.decisions (id, branches, time_created)"
     b" SELECT id, branches, time_created FROM streamfrom.decisions WHERE FALSE"
 )
 ANSWER_TIMEOUT_S: Final = 10.0
-# What a server says to who may read, where there is no such table or database.
+# The errors for an account that may read, if the table or database does not exist.
 _NOT_THERE: Final = frozenset({1049, 1146})
 _NO_DATABASE: Final = (
-    1044  # the login is good, and the account has no right in the shard's database
+    1044  # the login succeeded, but the account has no privilege on the shard's database
 )
 
 
 def shared_note(users: Iterable[User]) -> Finding | None:
-    """Return what is to be said of users on the shards' accounts; None where there are none."""
+    """Return the finding about users on the shards' accounts; None if there are none."""
     names = [user.name for user in users if user.account is SessionAccount.SHARED]
     if not names:
         return None
@@ -62,7 +62,7 @@ _DATABASE_FIX: Final = (
     " database, and grant the account its rights there"
 )
 _EXPIRED_FIX: Final = "ALTER USER … IDENTIFIED BY the password, which renews it"
-# By words of what the server, or OpenSSL, says; the first that fits.
+# By words in the text of the server, or of OpenSSL; the first that fits.
 _FIXES: Final = {
     "to database '": _DATABASE_FIX,
     "Unknown database '": _DATABASE_FIX,
@@ -80,13 +80,13 @@ _FIXES: Final = {
 
 
 def login_fix(trouble: str, what: str) -> str | None:
-    """Return what ends a refusal by a server; *what*: to look at first where an account is refused."""
+    """Return the fix for a server's refusal; *what*: the first thing to check if an account is refused."""
     fix = next((fix for words, fix in _FIXES.items() if words in trouble), None)
     return None if fix is None else fix.format(what=what)
 
 
 async def user_logins(config: Config, away: Container[str] = ()) -> AsyncIterator[Finding]:
-    """Yield the findings about each user with an account of its own at each shard, but those that are *away*."""
+    """Yield the findings about each user with their own account at each shard, except those that are *away*."""
     is_twopc = config.server.transaction_mode is TransactionMode.TWOPC
     for user in config.users:
         if user.account is SessionAccount.OWN:
@@ -101,7 +101,7 @@ async def user_logins(config: Config, away: Container[str] = ()) -> AsyncIterato
 async def _login(
     place: str, shard: ShardConfig, user: User, *, is_twopc: bool
 ) -> list[Finding]:
-    """Log in as sessions do, with whatever the server asks of the account."""
+    """Log in as a session does, with any authentication method that the server requests."""
     dsn, keyspace = shard.primary, place.partition("/")[0]
     asked = [b"SELECT CURRENT_USER()", *_SIGHTS.values(), *([_DECIDE] * is_twopc)]
     try:

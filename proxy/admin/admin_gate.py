@@ -1,7 +1,7 @@
-"""Who asks the status page and `/api`, and whether they may: login, session, and the guard of each POST.
+"""Access to the status page and `/api`: login, session, and the guard of each POST.
 
-A login is judged as one of the wire: the same users and passwords, the same waits after failures, counted together
-with theirs. Its password travels in clear text, so from another machine it takes TLS. Without users it is
+A login is judged as one on the wire: the same users and passwords, the same waits after failures, counted together
+with theirs. Its password travels in clear text, so from another machine it requires TLS. Without users it is
 as on the wire: clients on this machine need no login.
 """
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sessions.services import Services
 
 
-# An open page asks each second, so this long after it was closed.
+# An open page sends a request each second, so this long after it was closed.
 IDLE_S: Final = 1800.0
-# A page that stays open all night is asked for the password again in the morning.
+# A page that stays open all night needs the password again in the morning.
 LIFE_S: Final = 12 * 3600.0
 SESSIONS_MAX: Final = 1000
 
@@ -51,7 +51,7 @@ class WebSession:
 
 
 class WebSessions:
-    """Who is logged in to the page, by the token of their cookie. *draw* returns a fresh secret at each call."""
+    """The logged-in users of the page, by the token of their cookie. *draw* returns a fresh secret at each call."""
 
     def __init__(self, draw: Callable[[], str]) -> None:
         self._draw = draw
@@ -71,7 +71,7 @@ class WebSessions:
         return token
 
     def find(self, token: str, now_s: float) -> WebSession | None:
-        """Return the session of *token*, which counts as used now; None where it has ended."""
+        """Return the session of *token*, which counts as used now; None if it has ended."""
         session = self._sessions.get(token)
         if session is None:
             return None
@@ -87,14 +87,14 @@ class WebSessions:
         self._sessions.pop(token, None)
 
 
-# Of one address: a login may wait for some seconds after failures, and each holds a connection.
+# Per address: a login may wait for some seconds after failures, and each holds a connection.
 LOGINS_AT_ONCE_MAX: Final = 8
 CSRF_HEADER: Final = "X-CSRF-Token"
 
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who asks."""
+    """The sender of a request."""
 
     user: User
     csrf: str
@@ -103,7 +103,7 @@ class Visitor:
 
 
 class AdminGate:
-    """Lets people in, by the users of the configuration in force."""
+    """Decides on access, by the users of the configuration in force."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -112,10 +112,10 @@ class AdminGate:
         self._trying = AddressCounts()
 
     def visitor(self, request: web.Request) -> Visitor:
-        """Return who asks. Raises HTTPUnauthorized or HTTPForbidden."""
+        """Return the sender of a request. Raises HTTPUnauthorized or HTTPForbidden."""
         services = self._services
         if services.loopback_only:
-            # A page of elsewhere whose name was made to lead here has that name in its request.
+            # A foreign page whose host name was made to resolve to this server has that name in its request.
             if not (is_loopback(request.remote or "") and is_loopback(request.url.host or "")):
                 raise web.HTTPForbidden(
                     text="without [[users]] only clients on this machine are answered\n"
@@ -134,7 +134,7 @@ class AdminGate:
         raise web.HTTPUnauthorized(text="log in by POST /api/login\n")
 
     def poster(self, request: web.Request) -> Visitor:
-        """Return who sends a POST that repeats the token of its session.
+        """Return the sender of a POST that repeats the token of its session.
 
         Raises HTTPUnauthorized or HTTPForbidden.
         """
@@ -162,7 +162,7 @@ class AdminGate:
             is_right = await self._judge(address, name, password)
         finally:
             self._trying.leave(address)
-        # Who was taken away meanwhile is not let in.
+        # A user who was removed meanwhile is not let in.
         account = services.authenticator.account(name)
         if not is_right or account is None:
             raise web.HTTPUnauthorized(text="no such user, or another password\n")
@@ -174,7 +174,7 @@ class AdminGate:
         return response
 
     def may_try(self, request: web.Request) -> None:
-        """Raise HTTPForbidden for a client that must not send a password the way that it came."""
+        """Raise HTTPForbidden for a client that must not send a password by such a connection."""
         tls = self._services.tls
         if not request.secure and not is_loopback(request.remote or ""):
             raise web.HTTPForbidden(
@@ -248,14 +248,14 @@ async def _credentials(request: web.Request) -> tuple[str, bytes]:
 
 
 def _from_here(request: web.Request) -> None:
-    """Raise HTTPForbidden for a POST that a page of elsewhere sends: browsers say where it comes from."""
+    """Raise HTTPForbidden for a POST from a foreign page, by the origin that browsers send."""
     origin = request.headers.get("Origin")
     if origin is not None and urlsplit(origin).netloc != request.host:
         raise web.HTTPForbidden(text="a page of another origin may not do that\n")
 
 
 def _cookie(request: web.Request) -> str:
-    # A browser sends cookies to all ports of a host, and each worker has a port of its own.
+    # A browser sends cookies to all ports of a host, and each worker has its own port.
     assert request.transport is not None
     port: int = request.transport.get_extra_info("sockname")[1]
     return f"streamfrom_{port}"

@@ -1,8 +1,8 @@
 """The status page, `/healthz`, `/readyz`, `/metrics` and `/api`, by aiohttp.
 
-Alive is who answers. Ready is who can serve a client that comes now: it does not stop, and one shard
-at least answers; a proxy that is full is ready, since restarting it would only end the clients that it has. The page
-shows what `/api` returns to the users of the configuration (`admin_gate`), to each what it may see.
+A proxy is alive if it answers. It is ready if it can serve a new client: it is not stopping, and at least one shard
+responds. A full proxy is ready, because restarting it would only end its clients. The page
+shows the results of `/api` to the users of the configuration (`admin_gate`), to each as far as its rights go.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 log = structlog.get_logger()
-# What is no HTTP gets an answer; any stranger could have each such request write a traceback into the log.
+# Requests that are not HTTP are answered quietly; any stranger could make each of them write a traceback into the log.
 _http_log: Final = logging.getLogger(__name__)
 _http_log.addFilter(
     lambda line: not (line.exc_info and isinstance(line.exc_info[1], HttpProcessingError))
@@ -52,7 +52,7 @@ _http_log.addFilter(
 
 # A scraper sends one request at a time. More at once are refused, so that no client keeps the proxy busy with its own figures.
 AT_ONCE_MAX: Final = 8
-# Some hundred selected messages by their ids.
+# Enough for the ids of some hundred selected messages.
 _BODY_BYTES_MAX: Final = 128 << 10
 _KEEPALIVE_S: Final = 75.0
 _BACKLOG: Final = 128
@@ -61,9 +61,9 @@ _LIMITS: Final = listening.PortLimits(connections=256, per_address=64)
 
 
 class AdminServer:
-    """One HTTP listener, which speaks TLS where clients of the wire may.
+    """One HTTP listener, which speaks TLS if clients of the wire may.
 
-    run_as: runs the statements of users who act.
+    run_as: runs the statements of acting users.
     """
 
     def __init__(self, services: Services, run_as: RunAs) -> None:
@@ -87,7 +87,7 @@ class AdminServer:
         app.router.add_get("/healthz", _healthz)
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/metrics", self._limited(self._metrics))
-        # Logins may wait, so they have limits of their own.
+        # Logins may wait, so they have separate limits.
         app.router.add_post("/api/login", self._gate.log_in)
         app.router.add_post("/api/logout", self._gate.log_out)
         app.router.add_get("/api/session", self._session)
@@ -128,7 +128,7 @@ class AdminServer:
 
     @property
     def port(self) -> int:
-        """The TCP port, also where 0 was asked for."""
+        """The TCP port, even if 0 was configured."""
         assert self._listener is not None
         port: int = self._listener.sockets[0].getsockname()[1]
         return port
@@ -164,7 +164,7 @@ class AdminServer:
         return self._status.clock.time_ns() / 10**9
 
     def _limited(self, handler: Handler) -> Handler:
-        """Let AT_ONCE_MAX requests for figures and as many actions be under way; `/healthz` is answered however busy it is."""
+        """Allow AT_ONCE_MAX requests for figures at a time, and as many actions; `/healthz` is answered however busy it is."""
 
         async def limited(request: web.Request) -> web.StreamResponse:
             places = self._actions if request.method == "POST" else self._figures
@@ -194,7 +194,7 @@ class AdminServer:
             status.clock.time_ns(),
             status.watch.streams(),
         )
-        # On the loop: a thread holds all others up for 5 ms each time that it is given the turn.
+        # On the loop: a thread holds all others up for 5 ms each time it runs.
         async for some in in_turns(queues):
             page.add(some)
         return web.Response(body=page.text(), headers={"Content-Type": CONTENT_TYPE})
@@ -296,7 +296,7 @@ async def _healthz(_: web.Request) -> web.Response:
 
 _KINDS: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 HEADERS: Final = {
-    # Its own files and nothing else: no inline script or style, no frame around it.
+    # Only its own files: no inline script or style, no frame around it.
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self';"
         " connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -1,4 +1,4 @@
-"""What the status page shows, as JSON's values: figures, and the last hour of each queue, a sample every SAMPLE_S. Pure.
+"""The status page's figures, as JSON values, with the last hour of each queue, a sample every SAMPLE_S. Pure.
 
 A sample takes 113 bytes, so an hour of a queue 41 kB, and QUEUES_MAX of them 41 MB.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SAMPLE_S: Final = 10.0
 SAMPLES_MAX: Final = 360
 QUEUES_MAX: Final = 1000
-# A rate over less than this shows when a batch came rather than how many come.
+# A rate over a shorter time shows when a batch came rather than how many come.
 _RATE_OVER_S: Final = 5.0
 
 QueueName: TypeAlias = tuple[str, str]
@@ -38,7 +38,7 @@ Series: TypeAlias = dict[str, list[float | None]]
 
 
 class Sample(NamedTuple):
-    """One queue at a moment; counters since the start of the process, NaN for what is not known."""
+    """One queue at a moment; counters since the start of the process, NaN for unknown values."""
 
     at_s: float  # seconds since the epoch
     depth: float
@@ -48,13 +48,13 @@ class Sample(NamedTuple):
     acked: float
     deleted: float
     redelivered: float
-    # Of the time since the sample before.
+    # Since the previous sample.
     delivery_latency_p99_s: float = nan
     ack_latency_p99_s: float = nan
 
 
 class Rates(NamedTuple):
-    """Messages a second. in_per_s: None where the depth is not known."""
+    """Messages a second. in_per_s: None if the depth is not known."""
 
     in_per_s: float | None
     delivered_per_s: float
@@ -66,7 +66,7 @@ _PACKED: Final = Struct(f"{len(Sample._fields)}d")
 
 
 class QueueHistory:
-    """The samples of one queue, the oldest of which give way."""
+    """The samples of one queue, of which the oldest are dropped."""
 
     def __init__(self) -> None:
         self._samples: deque[bytes] = deque(maxlen=SAMPLES_MAX)
@@ -86,7 +86,7 @@ class QueueHistory:
         return [Sample(*_PACKED.unpack(packed)) for packed in self._samples]
 
     def rates(self, queue: QueueFigures, at_s: float) -> Rates | None:
-        """Return the rates of now, since one of the last two samples; None before there is any."""
+        """Return the current rates, since one of the last two samples; None before there is any."""
         for packed in islice(reversed(self._samples), 2):
             sample = Sample(*_PACKED.unpack(packed))
             if at_s - sample.at_s >= _RATE_OVER_S:
@@ -94,7 +94,7 @@ class QueueHistory:
         return None
 
     def series(self) -> Series:
-        """Return what the charts show, by name, one value for each sample but the first; None: not known."""
+        """Return the charts' series by name, one value for each sample but the first; None: not known."""
         pairs = list(pairwise(self.samples()))
         rates = [_rates(before, after) for before, after in pairs]
         after = [pair[1] for pair in pairs]
@@ -131,12 +131,12 @@ class History:
                 self._queues.setdefault(name, QueueHistory()).add(queue, at_s)
 
     def rates(self, queue: QueueFigures, at_s: float) -> Rates | None:
-        """Return the rates of now; None where they are not known yet."""
+        """Return the current rates; None if they are not known yet."""
         found = self._queues.get(_name(queue))
         return None if found is None else found.rates(queue, at_s)
 
     def series(self, keyspace: str, queue: str) -> Series:
-        """Return what the charts of a queue show; empty lists where there is nothing yet."""
+        """Return the charts' series of a queue; empty lists if there are no samples yet."""
         return (self._queues.get((keyspace, queue)) or QueueHistory()).series()
 
 
@@ -239,7 +239,7 @@ def shard_records(queue: QueueFigures, now_ns: int) -> list[Record]:
 
 
 def figure_records() -> list[Record]:
-    """Return what the page shows of a queue: what it is called, in which unit, and what it means."""
+    """Return the page's description of each figure of a queue: name, unit and meaning."""
     names = "name", "unit", "label", "help"
     return [{name: getattr(each, name) for name in names} for each in FIGURES if each.label]
 

@@ -1,10 +1,10 @@
-"""The figures as Prometheus reads them: names and units by its rules, labels that are bounded by the tables there are.
+"""The figures for Prometheus: names and units by its rules, labels bounded by the number of tables.
 
 https://prometheus.io/docs/practices/naming/, and for the text
 https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format. Its own Python client checks the names of every label
 of every sample, and took three quarters of a scrape of 200 queues for it, in one piece.
 
-Counters and histograms are of each queue, all its shards together: 200 queues on 16 shards are some ten thousand lines, and by
+Counters and histograms are per queue, all its shards together: 200 queues on 16 shards are about ten thousand lines; by
 shard they were 160,000.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _ESCAPES: Final = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
-# What Vitess's tablets call them, in one family: go/vt/vttablet/tabletserver/messager/message_manager.go.
+# Vitess's tablets' names for them, in one family: go/vt/vttablet/tabletserver/messager/message_manager.go.
 _OF_VITESS: Final = {"Sent": "delivered", "Acked": "acked", "Purged": "purged"}
 _HISTOGRAMS: Final = {
     "delivery_latency": "From the moment a message was ready until it was delivered to a stream.",
@@ -49,7 +49,7 @@ class MetricFamily:
         self._lines = [f"# HELP {name} {text}\n# TYPE {name} {kind}\n"]
 
     def add(self, of: str, value: float) -> None:
-        """Add a sample. of: what `labels` returns."""
+        """Add a sample. of: the result of `labels`."""
         # Of True `+` makes 1.
         self._lines.append(f"{self._name}{f'{{{of}}}' if of else ''} {+value!r}\n")
 
@@ -71,7 +71,7 @@ class MetricFamily:
 
 
 class MetricsPage:
-    """What is known at the moment *now_ns*, as text; queues are added a few at a time."""
+    """The figures at the moment *now_ns*, as text; queues are added a few at a time."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The paths by which the page reads messages and acts: what they take, and how they refuse.
+"""The paths by which the page reads messages and acts: their parameters, and their refusals.
 
 | path | takes | answers |
 |---|---|---|
@@ -9,8 +9,8 @@
 | `POST /api/pause`, `/api/resume` | keyspace, queue | |
 | `POST /api/end-stream` | connection_id | |
 
-Each action is a statement that the user could send by a client of MySQL, in a session of the user. So the servers' grants decide, the
-dispatchers hear of it, and what holds for the statement holds here. All that match is done some at a time, a request each: what is done stays done when the browser leaves, and the page can keep to a rate.
+Each action is a statement that the user could send with a MySQL client, in a session of the user. So the servers' grants decide, the
+dispatchers are informed, and the statement's rules apply. An action on all matching messages is done in parts, one per request: finished parts stay done when the browser leaves, and the page can keep to a rate.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
     # Runs a statement in a keyspace or one of its shards, and returns how many rows it changed.
     Run = Callable[[str, bytes], Awaitable[int]]
-    # The same as a user, whose browser is on a host: `vtgate.inner_client.run_as`.
+    # The same as a user whose browser is on a host: `vtgate.inner_client.run_as`.
     RunAs = Callable[[str, str, str, bytes], Awaitable[int]]
 
 
@@ -51,7 +51,7 @@ log = structlog.get_logger()
 
 
 class Action(StrEnum):
-    """What is done to messages."""
+    """The actions on messages."""
 
     RETRY = "retry"
     ACK = "ack"
@@ -66,7 +66,7 @@ _CHANGES: Final = {
     % PARKED_NS,
     Action.DELETE: b"DELETE FROM %b WHERE %b IN (%b)",
 }
-# No stream takes them, so a message that has left this state since is not meant any more.
+# No stream takes them, so a message that has left this state since is no longer meant.
 _GUARDED: Final = frozenset({PeekState.PARKED, PeekState.BLOCKED})
 
 
@@ -82,7 +82,7 @@ async def change(
     """Do *action* to messages; return how many it changed. Raises BackendError.
 
     ids: raw, by shard.
-    state: leave alone what is no longer in it, where that can be said.
+    state: leave alone messages that are no longer in it, if that is possible.
     by: the user, for the log.
     """
     guard = b" AND " + in_state(state, 0) if state in _GUARDED else b""
@@ -102,7 +102,7 @@ async def change(
 # Of messages that are chosen one by one.
 SELECTED_MAX: Final = 200
 _NO_QUEUE: Final = "no such queue that you may see and that can be used\n"
-# What says that there is none: a thread, a table, a queue.
+# Errors for a missing thread or table.
 _NOT_FOUND: Final = frozenset({1094, 1146})
 _NOT_OWNER: Final = 1095
 _SOURCES: Final = {"parked": "PARKED", "dead": "DEAD"}
@@ -111,7 +111,7 @@ _SOURCES: Final = {"parked": "PARKED", "dead": "DEAD"}
 class QueueApi:
     """Handlers of HTTP requests.
 
-    viewer: returns what a visitor may see.
+    viewer: returns a visitor's rights to see.
     run_as: runs the statements of users, each of which is logged with the user's name.
     """
 
@@ -152,7 +152,7 @@ class QueueApi:
         return web.json_response(page)
 
     async def one(self, request: web.Request) -> web.Response:
-        """Answer with a message whole."""
+        """Answer with a whole message."""
         visitor, asked = self._gate.visitor(request), request.query
         table = await self._table(visitor, asked)
         found = await self._messages.one(
@@ -199,7 +199,7 @@ class QueueApi:
         return web.json_response(answer)
 
     async def requeue(self, request: web.Request) -> web.Response:
-        """Make parked messages or dead letters ready, some at a time."""
+        """Make some parked messages or dead letters ready."""
         visitor, body = self._gate.poster(request), await posted(request)
         source = _SOURCES.get(str(body.get("source")))
         if source is None:
@@ -235,7 +235,7 @@ class QueueApi:
         stream = next((one for one in seen if one["connection_id"] == connection_id), None)
         if stream is None:
             raise NoSuchThread(connection_id)
-        # Its client gets error 1317 and may go on.
+        # Its client gets error 1317 and may continue.
         await self._runner(visitor, request)("", b"KILL QUERY %d" % connection_id)
         log.info(
             "stream ended",
@@ -252,7 +252,7 @@ class QueueApi:
     async def _table(
         self, visitor: Visitor, asked: Mapping[str, Any], *, by_state: bool = True
     ) -> MessageTable:
-        """Return the queue that is asked for. *by_state*: only one whose indexes find its messages."""
+        """Return the requested queue. *by_state*: only one whose indexes find its messages."""
         keyspace, name = asked.get("keyspace"), asked.get("queue")
         if not (isinstance(keyspace, str) and isinstance(name, str)):
             raise web.HTTPBadRequest(text="keyspace, queue: expected a text each\n")
@@ -269,7 +269,7 @@ class QueueApi:
 
 
 def _look(asked: Mapping[str, Any]) -> queue_messages.Search:
-    """Return what a request looks for. Raises HTTPBadRequest."""
+    """Return the search of a request. Raises HTTPBadRequest."""
     state = asked.get("state")
     if state not in queue_messages.STATES:
         raise web.HTTPBadRequest(text=_one_of("state", queue_messages.STATES))
@@ -331,7 +331,7 @@ def _one_of(key: str, known: Iterable[str]) -> str:
 
 
 async def _worded(handler: Handler, request: web.Request) -> web.StreamResponse:
-    """Turn what a handler raises into the answers of HTTP, in the same words as by SQL."""
+    """Turn a handler's exceptions into HTTP answers, with the same text as by SQL."""
     try:
         return await handler(request)
     except queue_messages.BadCursor as error:

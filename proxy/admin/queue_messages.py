@@ -1,7 +1,7 @@
 """Messages of a queue, as the page shows and finds them.
 
-The shards are read one after the other, until a page is full. One that does not answer is left out, and the page says so. Nothing is
-taken from anybody: what streams hold is known to the process that dispatches the shard, in memory.
+The shards are read one after the other, until a page is full. A shard that does not answer is left out, and the page reports it.
+Reading takes no message from a consumer: the process that dispatches the shard knows which messages streams hold.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sessions.services import Services
 
 PAGE_ROWS: Final = 20
-# A find or an action on all that match looks at so many keys in a request.
+# Keys in one request for a find, or for an action on all matching messages.
 LOOKED_AT_MAX: Final = 500
-# A shard that does not answer in that time is left out.
+# A shard that does not answer within that time is left out.
 PATIENCE_S: Final = 2.0
 WAYS_KEPT_S: Final = 60.0
-# So many characters of a value are listed, and shown of a message.
+# How many characters of a value are listed, and shown of a message.
 LISTED_MAX: Final = 200
 SHOWN_MAX: Final = 4 << 20
 IN_FLIGHT: Final = "in_flight"
@@ -55,7 +55,7 @@ class BadCursor(ValueError):
 
 
 class Search(NamedTuple):
-    """Which messages: those in a state, of `STATES`, and that match, if there is something to match."""
+    """Which messages: those in a state, of `STATES`, and that match, if there is a match."""
 
     state: str
     match: peek.Match | None = None
@@ -63,7 +63,7 @@ class Search(NamedTuple):
 
 @dataclass(slots=True)
 class Walk:
-    """What a walk over the shards has found."""
+    """The result of a walk over the shards."""
 
     rows: list[tuple[ShardRuntime, PeekRow]] = field(default_factory=list)
     looked_at: int = 0  # how many keys it read
@@ -77,15 +77,15 @@ class QueueMessages:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        # When it was asked; the dictionary of MySQL takes longer to read than the rows.
+        # When they were read: MySQL's dictionary takes longer to read than the rows.
         self._ways: dict[tuple[str, ...], tuple[float, Ways]] = {}
 
     async def page(
         self, account: Account, table: MessageTable, look: Search, cursor: str
     ) -> dict[str, Any]:
-        """Return some messages, and the cursor of what follows; "" is the first page's.
+        """Return some messages, and the cursor of the next page; "" is the first page's.
 
-        Raises BadCursor for one that is not this queue's, BackendError if the account may not read the table.
+        Raises BadCursor for another queue's cursor, BackendError if the account may not read the table.
         """
         columns = peek.shown_columns(table)
         walk = await self.walk(account, table, look, cursor, columns)
@@ -104,9 +104,9 @@ class QueueMessages:
     async def one(
         self, account: Account, table: MessageTable, shard: str, key: str
     ) -> dict[str, Any] | None:
-        """Return a message whole, but for what is behind SHOWN_MAX of a value; None where it is gone.
+        """Return a whole message, with values cut at SHOWN_MAX; None if it is gone.
 
-        Raises BadCursor if there is no such shard or id, StreamfromError if the shard cannot be asked, or refuses.
+        Raises BadCursor if there is no such shard or id, StreamfromError if the shard does not respond, or refuses.
         """
         runtime = next((one for one in self._runtimes(table) if one.name == shard), None)
         if runtime is None:
@@ -137,7 +137,7 @@ class QueueMessages:
         columns: Sequence[str] = (),
         most: int = LOOKED_AT_MAX,
     ) -> Walk:
-        """Return the next messages from *cursor* on: a page to be listed, or what *most* keys lead to. Raises as `page`."""
+        """Return the next messages from *cursor* on: a page to be listed, or those of *most* keys. Raises as `page`."""
         walk = Walk()
         is_page = bool(columns) and look.match is None
         room = PAGE_ROWS if is_page else most
@@ -156,7 +156,7 @@ class QueueMessages:
                     question = Question(account, None, runtime, browse(table))
                     await self._services.rights.check(question)
                     way = await self._ways_of(runtime, table, look.match)
-                    # Without columns rows are as long as their ids, unless what must match is in the rest.
+                    # Without columns rows are as long as their ids, unless the match needs the rest.
                     limit = room - walk.looked_at
                     if columns or look.match is not None:
                         limit = way.rows_at_once(limit)
@@ -196,7 +196,7 @@ class QueueMessages:
                 conversation = peek.peek_by_id(table, where, way.by_index, place, limit)
                 where += b" AND " + peek.in_state(state, now_ns)
             elif state is peek.PeekState.ACKED and (match is not None or not columns):
-                # The list has the latest alone. A find or an action means all.
+                # The list has only the latest. A find or an action means all.
                 conversation = peek.peek(table, peek.PeekState.ALL, place, now_ns, limit)
                 where += b" AND " + peek.in_state(state, now_ns)
             else:
@@ -230,7 +230,7 @@ class QueueMessages:
 
     @contextmanager
     def _left_out(self, runtime: ShardRuntime, walk: Walk) -> Iterator[None]:
-        """Let the block fail by its shard alone; what the account may not do is raised."""
+        """Make a failure of the block affect only its shard; missing privileges are raised."""
         try:
             yield
         except TimeoutError:
@@ -281,12 +281,12 @@ def raw_id(table: MessageTable, key: str) -> bytes:
 
 
 def value_of(text: str) -> bytes:
-    """Return the bytes of a value as a page shows it: text, or hexadecimal digits behind 0x."""
+    """Return the bytes of a value as a page shows it: text, or hexadecimal digits after 0x."""
     return bytes.fromhex(text[2:]) if _HEX.fullmatch(text) else text.encode()
 
 
 def _state(row: PeekRow, lease: Lease | None, now_ns: int, *, is_known: bool) -> str:
-    """Return the first state that fits; "unknown" is in flight or scheduled, as another process knows."""
+    """Return the first state that fits; "unknown" is in flight or scheduled, which another process knows."""
     time_next_ns = int(row.time_next or 0)
     if row.time_acked is not None:
         return peek.PeekState.ACKED
@@ -302,7 +302,7 @@ def _state(row: PeekRow, lease: Lease | None, now_ns: int, *, is_known: bool) ->
 
 
 def _in_flight(leases: Leases, place: peek.PeekPlace | None, limit: int) -> peek.PeekKeys:
-    """Return what streams hold, in the order of the ids: what an action takes from them moves no other to another page."""
+    """Return the messages that streams hold, in the order of their ids, so that an action on some moves no other to another page."""
     after = (place and place.ident) or b""
     ids = tuple(nsmallest(limit, (lease.id for lease in leases if lease.id > after)))
     more = peek.PeekPlace(None, is_begun=True, ident=ids[-1]) if len(ids) == limit else None
@@ -310,7 +310,7 @@ def _in_flight(leases: Leases, place: peek.PeekPlace | None, limit: int) -> peek
 
 
 def _shown(value: bytes | None, most: int) -> str | None:
-    """Return a value as text, what is no text in hexadecimal; what was cut ends with an ellipsis."""
+    """Return a value as text, or in hexadecimal if it is no text; a cut value ends with an ellipsis."""
     if value is None:
         return None
     try:

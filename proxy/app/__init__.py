@@ -1,7 +1,7 @@
-"""A running proxy: what it is made of, how it starts and stops, and what a hangup changes.
+"""A running proxy: its parts, how it starts and stops, and the effects of a hangup.
 
 * ``application``: builds every part, opens the listeners, closes them;
-* ``config_reload``: puts a configuration that was read again into force;
+* ``config_reload``: applies a reloaded configuration;
 * ``disconnection``: how clients are disconnected;
 * ``membership``: this process as a member of its fleet.
 """

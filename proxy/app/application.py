@@ -1,6 +1,6 @@
 """The composition root: builds every part of a proxy, starts it, stops it.
 
-Start: each shard is asked once, and one that is down is only logged. Message tables are discovered. Then the
+Start: each shard is queried once; a shard that is down is only logged. Message tables are discovered. Then the
 listeners open. A stop closes these in reverse order, and lets clients finish (`Disconnection.drain`).
 """
 
@@ -72,19 +72,19 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 BACKLOG = 4096
-# What clients are greeted with before any server was reached.
+# The version in greetings before any server was reached.
 FALLBACK_VERSION = "8.0.36"
 
 
 class Application:
     """One running proxy. Use it as an async context manager. Raises ConfigError if a certificate or a key cannot be used.
 
-    hangup: setting this event has the configuration and the vschema files read again.
+    hangup: setting this event reloads the configuration and the vschema files.
     hurry: setting this event makes a stop wait for no client.
-    read_again: reads the configuration; without it a hangup has the vschema files alone read again.
-    seat: the place of this process among the workers that share the port; None for a process that serves the port alone.
-    number: what this process is called in its fleet.
-    manager: the service manager, which is notified when files are read again.
+    read_again: reads the configuration; without it a hangup reloads only the vschema files.
+    seat: the place of this process among the workers that share the port; None for a process that serves the port exclusively.
+    number: the name and number of this process in its fleet.
+    manager: the service manager, which is notified of reloads.
     """
 
     def __init__(
@@ -105,9 +105,9 @@ class Application:
         self._seat = seat
         self._manager = manager
         self._listeners: list[listening.Listener] = []
-        self._unix: listening.UnixSocket | None = None  # that of this process alone
+        self._unix: listening.UnixSocket | None = None  # only this process's
         self._background: set[asyncio.Task[None]] = set()
-        # The wait for hangups, and what one has begun.
+        # The wait for hangups, and the reloads they began.
         self._reloads: set[asyncio.Task[None]] = set()
         self._sessions: dict[int, Peer] = {}
         number = number or MemberNumber.drawn()
@@ -118,7 +118,7 @@ class Application:
         self._admin: AdminServer | None = None
         self._message_service: MessageService | None = None
         self._servers = ShardServers(config, self._shard_changed)
-        # The live sides of the shards' primaries, by the names of keyspace and shard.
+        # The runtimes of the shards' primaries, by the names of keyspace and shard.
         self.shards = self._servers.primaries
         keyspaces = [make_keyspace(keyspace) for keyspace in config.keyspaces]
         clock = SystemClock()
@@ -174,7 +174,7 @@ class Application:
         self._vschema_files = VschemaFiles(
             config.keyspaces, self._vschemas_asked, vschema_changed
         )
-        # What all sessions share, and who is connected.
+        # The parts that all sessions share, and the connected clients.
         self.services = Services(
             config=server,
             users=users,
@@ -274,7 +274,7 @@ class Application:
         await self._registry.start()
         if self._recovery is not None:
             await self._recovery.start()
-        # Last of all: who can connect finds shards that were asked, and tables that are known.
+        # Last, so that clients find shards that were queried, and known tables.
         shares_port = self._seat is not None
         tcp = listening.bind_tcp(
             "server.listen", server.host, server.port, shares_port=shares_port
@@ -308,7 +308,7 @@ class Application:
         self._stopped = True
         for listener in self._listeners:
             listener.close()
-        # No keyspace comes or goes any more.
+        # From here on no keyspace is added or removed.
         for task in self._reloads:
             task.cancel()
         if self._reloads:
@@ -318,7 +318,7 @@ class Application:
         if self._unix is not None:
             self._unix.remove()
         if self._fleet.members():
-            # Others' clients must not wait until those of this process have finished.
+            # Clients of other members must not wait until those of this process have finished.
             self._registry.here.end_streams(ServerShutdown())
             await self._registry.here.hand_over(self.services.config.shutdown_grace_s)
             await self._fleet.stop()
@@ -342,7 +342,7 @@ class Application:
             self._hangup.clear()
             self._manager.reloading()
             if self._read_again is not None:
-                # One that fails by a fault of ours is logged, and does not end this loop.
+                # A reload that fails by a fault of ours is logged, and does not end this loop.
                 reload = self._spawn(self._config_reload.reload(self._read_again))
                 self._reloads.add(reload)
                 await asyncio.wait([reload])
@@ -352,12 +352,12 @@ class Application:
 
     @property
     def member(self) -> str:
-        """The id that its fleet knows this process by."""
+        """The id of this process in its fleet."""
         return self._membership.member.id
 
     @property
     def port(self) -> int:
-        """The TCP port, also where the configuration said 0."""
+        """The TCP port, even if the configuration has 0."""
         port: int = self._listeners[0].sockets[0].getsockname()[1]
         return port
 
@@ -377,7 +377,7 @@ class Application:
         """Serve metrics and health by HTTP, if the configuration says so."""
         if self._config.admin is None:
             return
-        # Its libraries take a fifth of a second to load, and only users of them wait for it.
+        # Its libraries take a fifth of a second to load, and only their users wait for it.
         from streamfrom.proxy.admin.admin_server import AdminServer
 
         host, port = self._config.admin
@@ -389,7 +389,7 @@ class Application:
         log.info("admin", host=host, address=f"{scheme}://{host}:{self._admin.port}/metrics")
 
     async def _start_message_service(self) -> None:
-        """Serve Vitess's message API, where the configuration says so."""
+        """Serve Vitess's message API, if the configuration says so."""
         if self._config.grpc is None:
             return
         # Health and reflection take a tenth of a second to load.
@@ -407,7 +407,7 @@ class Application:
         log.info("grpc", host=host, address=f"{host}:{self._message_service.port}")
 
     def _member(self) -> MemberStatus:
-        """Return what this process says of itself."""
+        """Return this process's own report."""
         tls = self.services.tls
         return MemberStatus(
             member=self.member,
@@ -477,10 +477,10 @@ async def run(
     seat: WorkerSeat | None = None,
     manager: ServiceManager = NOBODY,
 ) -> None:
-    """Run a proxy until *stop* is set; *hangup* has its files read again, by *read_again*.
+    """Run a proxy until *stop* is set; *hangup* reloads its files, by *read_again*.
 
     hurry: setting this event makes a stop wait for no client.
-    seat: as of `Application`. With a seat the parent process sets *stop* and *hurry* as well.
+    seat: as in `Application`. With a seat the parent process sets *stop* and *hurry* as well.
     manager: the service manager, which is notified when clients are served.
     """
     parent = None if seat is None else Parent(seat, stop, hurry)

@@ -1,4 +1,4 @@
-"""The configuration in force, and how one that was read again takes its place."""
+"""The configuration in force, and how a reloaded one replaces it."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ log = structlog.get_logger()
 
 @dataclass(slots=True, eq=False)
 class ConfigReload:
-    """Keeps what runs to the configuration in force.
+    """Applies the configuration in force to the running parts.
 
-    config: the configuration that all of these were made of.
-    vschema_files: put keyspaces into force.
+    config: the configuration that all of these were made from.
+    vschema_files: apply keyspaces.
     recovery: None without `transaction_mode = "twopc"`.
     rsa_key: the key with which clients without TLS hide their passwords.
     """
@@ -56,12 +56,12 @@ class ConfigReload:
     _rsa_key: ServerKey
 
     async def prepare(self, config: Config) -> None:
-        """Make the RSA key if users of *config* may need it, in a thread: that takes some 80 ms."""
+        """Make the RSA key if users of *config* may need it, in a thread because it takes about 80 ms."""
         if any(user.password_hash is not None for user in config.users):
             await asyncio.to_thread(self._rsa_key.make)
 
     def _keep_limits(self, server: Server) -> None:
-        """Give the parts that have limits of their own those of *server*."""
+        """Pass the limits of *server* to the parts that have some."""
         services = self._services
         services.backoff.longest_s = server.auth_backoff_s
         services.cache.tokens_max = server.max_statement_tokens
@@ -72,7 +72,7 @@ class ConfigReload:
             self._recovery.set_grace(server.recovery_grace_s)
 
     async def reload(self, read_again: Callable[[], Config]) -> None:
-        """Put what *read_again* returns into force, all of it or nothing."""
+        """Apply the configuration that *read_again* returns, all of it or nothing."""
         try:
             read = await asyncio.to_thread(read_again)
             found = changes(self._config, read)
@@ -121,7 +121,7 @@ class ConfigReload:
         self._services.spawn(stop_retired(servers, grace_s))
 
     async def _prepare_keyspaces(self, keyspaces: list[KeyspaceConfig]) -> list[Elector]:
-        """Find the message tables of new keyspaces, whose servers have been asked; return the electors, which are to be started."""
+        """Find the message tables of new keyspaces, whose servers have been queried; return the electors, which the caller starts."""
         registry, electors = self._services.registry, []
         for each in keyspaces:
             registry.add(make_keyspace(each))
@@ -132,9 +132,9 @@ class ConfigReload:
         return electors
 
     async def _end_keyspaces(self, names: list[str]) -> list[ShardRuntime]:
-        """End what runs of keyspaces that no session can name any more; return their servers, which may still be in use.
+        """End everything of keyspaces that no session can name any more; return their servers, which may still be in use.
 
-        As when the proxy stops: streams end, rows show what was sent, another member dispatches.
+        As when the proxy stops: streams end, rows show which messages were sent, another member dispatches.
         """
         registry, errors = (
             self._services.registry,
@@ -157,7 +157,7 @@ class ConfigReload:
         servers: Mapping[tuple[str, str], ServersOfShard],
         removed: Sequence[str],
     ) -> bool:
-        """Let *found* count from now on, without the keyspaces *removed*; return whether a certificate or key is another one.
+        """Apply *found*, without the keyspaces *removed*; return whether a certificate or key has changed.
 
         All of it happens in one turn of the loop, so no session sees half of it.
         """
@@ -166,7 +166,7 @@ class ConfigReload:
         is_renewed = (services.tls and services.tls.fingerprint) != (tls and tls.fingerprint)
         users = {user.name: user for user in config.accounts}
         touched = {*found.added, *found.changed}
-        # A user that is as it was keeps its account, so that its login under way goes on.
+        # An unchanged user keeps its account, so that its current login continues.
         kept = {name: authenticator.account(name) for name in users.keys() - touched}
         authenticator.replace(
             {name: kept.get(name) or verifier_of(user) for name, user in users.items()}
@@ -211,7 +211,7 @@ def has_admin(users: Mapping[str, User]) -> bool:
 
 
 def verifier_of(user: User) -> Verifier:
-    """Return what judges logins as *user*."""
+    """Return the verifier of logins as *user*."""
     if user.password_hash is not None:
         return Verifier.from_hash(user.password_hash.reveal())
     assert user.password is not None

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-# A server gets so long to stop a statement by KILL QUERY, and a client to take its last answer.
+# How long a server may take to stop a statement by KILL QUERY, and a client to take its last answer.
 INTERRUPT_S: Final = 1.0
-# How often a stop looks whether all messages that were sent are acknowledged.
+# How often a stop checks whether all sent messages are acknowledged.
 ACKS_LOOK_S: Final = 0.05
 
 
@@ -46,11 +46,11 @@ class Disconnection:
         """Let clients finish, for a bounded time, then disconnect them.
 
             at once              streams end
-            `shutdown_grace`     sessions go once they are at rest: nothing to do, no transaction. As long
-                                 as messages that were sent are not acked, and not due again, sessions
+            `shutdown_grace`     sessions go once they are at rest: no work, no transaction. As long
+                                 as sent messages are not acked, and not due again, sessions
                                  at rest stay, too
-            INTERRUPT_S          what still runs is stopped on its server, unless it may commit
-            `failover_buffer`    what may commit is waited for
+            INTERRUPT_S          running statements are stopped on their servers, unless they may commit
+            `failover_buffer`    statements that may commit are waited for
 
         A client without an answer then gets the error that the outcome is unknown.
         """
@@ -84,7 +84,7 @@ class Disconnection:
         await registry.stop(error)
 
     async def dismiss(self, sessions: Sequence[Peer]) -> None:
-        """Cut off those of *sessions* whose server does not stop what it was asked to stop."""
+        """Cut off those of *sessions* whose server does not stop their statement."""
         await self._gone(sessions, INTERRUPT_S)
         for session in sessions:
             if session.user is not None and not session.work.is_committing:

@@ -1,8 +1,8 @@
-"""This process as a member of its fleet: its number, who it says it is, and the parts by which it takes part.
+"""This process as a member of its fleet: its number, its identity, and the parts by which it takes part.
 
 The number is the least that no other member has. It is a part of connection ids and of the ids that a proxy gives to messages, so
-no two members may have the same one: a unique key of the directory on each primary sees to that. A dispatcher frees the numbers of
-members that have gone. Where each member of a fleet ends before it could, a start that finds no number waits until it can do so
+no two members may have the same one: a unique key of the directory on each primary ensures that. A dispatcher frees the numbers of
+members that have gone. If each member of a fleet ends before it could, a start that finds no number waits until it can do so
 itself.
 """
 
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 # A start waits no longer for a server that does not answer.
 TIMEOUT_S: Final = 2.0
-# How often to look for members that come back, and how long between two looks.
+# How often to look for returning members, and how long between two looks.
 LOOKS: Final = FORGET_NS // 10**9
 LOOK_S: Final = 1.0
 
@@ -77,21 +77,21 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class MemberNumber:
-    """What a process is called in its fleet. name: 16 hexadecimal digits, drawn for it; number: from 1 to MEMBERS_MAX."""
+    """The name and number of a process in its fleet. name: 16 hexadecimal digits, drawn for it; number: from 1 to MEMBERS_MAX."""
 
     name: str
     number: int
 
     @classmethod
     def drawn(cls, locked: Collection[int] = ()) -> MemberNumber:
-        """Return one of a process that no directory knows, if possible other than those *locked*."""
+        """Return a number for a process that no directory knows, if possible other than those *locked*."""
         return cls(os.urandom(8).hex(), random.SystemRandom().choice(_free((), locked)))
 
 
 def member_of_config(
     config: Config, number: MemberNumber, address: str = "", certificate: str = ""
 ) -> Member:
-    """Return what the directories have of this process."""
+    """Return this process as the directories show it."""
     return Member(
         id=number.name,
         fleet=config.fleet.name,
@@ -106,9 +106,9 @@ def member_of_config(
 async def take_number(config: Config, stop: asyncio.Event) -> MemberNumber:
     """Take the least number that is free on all shards of *config*, by a row in each directory.
 
-    A shard that is away, or has no directory for this account, is passed over. Where all are, the number is drawn.
-    Where no number is free, and some are those of members that are not connected, these have FORGET_NS to come back, or until *stop*.
-    Raises ConfigError if every number is that of a member that is there.
+    A shard that is away, or has no directory for this account, is skipped. If all are, the number is drawn.
+    If no number is free, and some belong to members that are not connected, these have FORGET_NS to come back, or until *stop*.
+    Raises ConfigError if every number belongs to a connected member.
     """
     places = {
         (shard.primary.server, shard.primary.database): (keyspace.name, shard)
@@ -167,7 +167,7 @@ async def _free_those_of_the_gone(directories: list[_NumberPlace], stop: asyncio
 
 
 async def _look(directories: list[_NumberPlace]) -> None:
-    """Read the numbers again, and pass over directories that cannot be read any more."""
+    """Read the numbers again, and drop directories that can no longer be read."""
     async with asyncio.timeout(TIMEOUT_S):
         directories[:] = [each for each in directories if await each.look()]
 
@@ -221,7 +221,7 @@ class _NumberPlace:
 
     @classmethod
     async def open(cls, keyspace: str, shard: ShardConfig) -> _NumberPlace | None:
-        """Return the directory of a shard; None where it is away."""
+        """Return the directory of a shard; None if it is away."""
         database = shard.primary.database
         try:
             backend = await open_backend(
@@ -239,14 +239,14 @@ class _NumberPlace:
         return place if await place.look() else None
 
     async def look(self) -> bool:
-        """Read the numbers; False where they cannot be had."""
+        """Read the numbers; False if that is impossible."""
         with suppress(BackendLost, ServerRefused):
             self.numbers, _ = await self.session.converse(numbers(self.database))
             return True
         return False
 
     async def publish(self, own: Member) -> bool:
-        """Write the row of a member; False where it cannot be. Raises NumberTaken."""
+        """Write the row of a member; False if that is impossible. Raises NumberTaken."""
         with suppress(BackendLost, ServerRefused):
             denied, _ = await self.session.converse(publish(self.database, own))
             return denied is None
@@ -258,15 +258,15 @@ class _NumberPlace:
             await self.session.converse(forget(self.database, names))
 
 
-# What the server shows of the connection for a lock, in performance_schema.session_connect_attrs.
+# The server shows it for a connection with a lock, in performance_schema.session_connect_attrs.
 PROGRAM: Final = "streamfrom-election"
 
 
 class Membership:
     """The parts by which a process is a member of its fleet, from its start to its stop.
 
-    To the rest of the process it is the other members: `PeerTransport`, `OtherMembers` and `OtherFigures`. What they do
-    is done by gRPC (`FleetCalls`) once there are any. Raises OSError if nothing can listen where others are to reach it.
+    To the rest of the process it stands for the other members: `PeerTransport`, `OtherMembers` and `OtherFigures`. They use
+    gRPC (`FleetCalls`) once there are any. Raises OSError if it cannot listen on the address for other members.
     """
 
     def __init__(
@@ -293,7 +293,7 @@ class Membership:
         return self.fleet.add(elected(runtime))
 
     def reconfigured(self, config: Config) -> None:
-        """Let the directories show what *config* has in common with other members'."""
+        """Make the directories show the parts of *config* that all members share."""
         self.member = replace(self.member, configuration=hash_of(config.keyspaces))
         self.fleet.reconfigured(self.member)
 
@@ -325,7 +325,7 @@ class Membership:
         await self._members.open(self.port)
 
     async def stop(self) -> None:
-        """Hand over, and close all ways to others and from them."""
+        """Hand over, and close all links to others and from them."""
         await self.fleet.stop()
         self.fleet.close()
         await self.fleet.leave()
@@ -363,7 +363,7 @@ class Membership:
         return await self._members.ask(tables, viewer)
 
     async def _is_alone(self) -> bool:
-        """Return whether no directory, read now, has another member; once there was one, its sessions are asked for anyway."""
+        """Return whether no directory, read now, has another member; once there was one, its sessions are requested anyway."""
         return not self._has_met and not await self.fleet.present()
 
 

@@ -1,1 +1,1 @@
-"""The commands that look at a proxy or start a demo. `streamfrom.proxy.cli` reads their options."""
+"""The commands that inspect a proxy or start a demo. `streamfrom.proxy.cli` parses their options."""

@@ -1,7 +1,7 @@
 """`streamfrom check`: everything that must be right before `serve`, one line each.
 
-`ok` lines say what was found, `warning` lines what would be better, `error` lines what will
-not work. One error makes the exit code 1. `proxy.report` prints them.
+`ok` lines report findings, `warning` lines possible improvements, `error` lines failures to
+come. One error makes the exit code 1. `proxy.report` prints them.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 _WRITABLE_FIX: Final = (
     "SET GLOBAL read_only = 0 there, or let the address lead to the new primary"
 )
-# What a server's time zone makes of a date in winter and in summer, its name, and the server's clock.
+# A date in winter and one in summer by the server's time zone, its name, and the server's clock.
 TIMES: Final = (
     "SELECT UNIX_TIMESTAMP('2026-01-01'), UNIX_TIMESTAMP('2026-07-01'),"
     " REPLACE(@@time_zone, 'SYSTEM', @@system_time_zone), UNIX_TIMESTAMP(NOW(6))"
@@ -75,7 +75,7 @@ PROBES: Final = (
     "UPDATE {table} SET epoch = epoch WHERE 1 = 0",
     "DELETE FROM {table} WHERE 1 = 0",
 )
-# Refused in any case: for want of a privilege first.
+# Always refused; a missing privilege is reported first.
 PARTITION_PROBE: Final = "ALTER TABLE {table} DROP PARTITION streamfrom_probe"
 _NO_SUCH_PARTITION: Final = 1507  # ER_DROP_PARTITION_NON_EXISTENT
 _DECISION_PROBES: Final = (
@@ -97,7 +97,7 @@ _CASCADES: Final = (
 )
 
 
-# What a server refuses, and the way to it.
+# Failures of the server, and of the way to it.
 _FAILURES: Final = (StoreError, BackendError, BackendUnavailable)
 
 
@@ -136,7 +136,7 @@ def _write_line(line: str) -> None:
 
 
 def _check_tls(tls: TlsSettings, now: datetime, report: CheckReport) -> None:
-    """Say whether the proxy can use the files, and whether the certificate is valid."""
+    """Report whether the proxy can use the files, and whether the certificate is valid."""
     try:
         certificate = ServerTls(tls).certificate
     except ConfigError as error:
@@ -216,7 +216,7 @@ async def _check_keyspace(
 
 
 def _check_families(shards: list[ShardRuntime], report: CheckReport) -> None:
-    """Say whether servers of both families share a keyspace."""
+    """Report whether servers of both families share a keyspace."""
     if len({shard.is_mariadb for shard in shards}) > 1:
         versions = ", ".join(f"{shard.name} {shard.version}" for shard in shards)
         report.warning(
@@ -228,7 +228,7 @@ def _check_families(shards: list[ShardRuntime], report: CheckReport) -> None:
 
 
 def _check_zones(listed: Sequence[_ShardCheck], report: CheckReport) -> None:
-    """Say whether a date and a time mean different moments on shards of a keyspace."""
+    """Report whether a date and a time mean different moments on shards of a keyspace."""
     if len({each.zone[:2] for each in listed}) > 1:
         zones = ", ".join(f"{each.shard.name} {each.zone[2]}" for each in listed)
         report.warning(
@@ -240,7 +240,7 @@ def _check_zones(listed: Sequence[_ShardCheck], report: CheckReport) -> None:
 
 
 def _check_sequences(keyspaces: Mapping[str, Keyspace], report: CheckReport) -> None:
-    """Report which tables take ids from a sequence that cannot be found."""
+    """Report the tables that take ids from a sequence that does not exist."""
     for keyspace in keyspaces.values():
         tables = {} if keyspace.vschema is None else keyspace.vschema.tables
         for table in tables.values():
@@ -252,7 +252,7 @@ def _check_sequences(keyspaces: Mapping[str, Keyspace], report: CheckReport) -> 
 
 
 class _ShardCheck:
-    """What is wrong with one shard.
+    """The check of one shard.
 
     is_listed: its tables could be listed.
     tables: its message tables, and others that the vschema places, by name.
@@ -277,7 +277,7 @@ class _ShardCheck:
         """Check the shard and its tables."""
         shard, report, subject = self.shard, self._report, str(self.shard)
         await shard.probe()
-        # Who answered has a version. What else ails the server, such as read_only, leaves its tables readable.
+        # A server that answered has a version. Other trouble, such as read_only, leaves its tables readable.
         if not shard.version:
             trouble = shard.with_address(shard.trouble or "not reached")
             report.error(
@@ -311,14 +311,14 @@ class _ShardCheck:
 
     @contextmanager
     def _reported(self, subject: str, what: str = "") -> Iterator[None]:
-        """Report what the block fails by."""
+        """Report a failure of the block."""
         try:
             yield
         except _FAILURES as error:
             self._report.error(subject, f"{what}{error}", fix_of(error))
 
     async def _check_times(self) -> None:
-        """Learn the server's time zone, and say whether its clock is off."""
+        """Read the server's time zone, and report whether its clock is off."""
         ((*zone, time_s),) = await self.shard.control.rows(TIMES)
         self.zone = tuple(zone)
         ahead_s = float(time_s) - SystemClock().time_ns() / 10**9
@@ -388,7 +388,7 @@ class _ShardCheck:
             await self._check_dead_letter(loaded, subject)
 
     def _routing(self, raw: RawTable, queue: MessageTable | None = None) -> TableRouting | None:
-        """Return how a running proxy would route a table: by the vschema, else by the table's own comment."""
+        """Return a running proxy's routing of a table: by the vschema, else by the table's own comment."""
         if self._keyspace.vschema is None:
             return None
         shard_by = None if queue is None else queue.properties.shard_by
@@ -434,7 +434,7 @@ class _ShardCheck:
             report.error(subject, apart)
 
     def _check_placing(self, name: str, routing: TableRouting | None) -> None:
-        """Say what is wrong with how the rows of a table are placed."""
+        """Report problems with how the rows of a table are placed."""
         if routing is None or routing.primary is None:
             return
         primary, subject = routing.primary, f"{self.shard}.{name}"
@@ -450,7 +450,7 @@ class _ShardCheck:
             )
 
     async def _check_dead_letter(self, queue: MessageTable, subject: str) -> None:
-        """Say whether the dead letters of a queue have no table, or one that keeps nothing of them."""
+        """Report if the dead letters of a queue have no table, or one that keeps none of their columns."""
         name = queue.properties.dead_letter
         if name is None:
             return
@@ -465,7 +465,7 @@ class _ShardCheck:
                 self._report.error(subject, reason, fix if lacks else None)
 
     async def _check_partitions(self, queue: MessageTable, subject: str) -> None:
-        """Say what holds partitions of a queue back, or that it has none that are kept."""
+        """Report why partitions of a queue are kept too long, or that it is not partitioned by HOUR or DAY."""
         with self._reported(subject, "partitions: "):
             census = await self._store.run(queue, self.shard.name, TakeCensus())
             if census is None:
@@ -496,7 +496,7 @@ class _ShardCheck:
                 self._report.warning(subject, f"partition {name} is held back: {reason}", fix)
 
     async def _check_triggers(self) -> None:
-        """Say what it costs that the account cannot see triggers."""
+        """Report the consequences if the account cannot see triggers."""
         shard = self.shard
         if await by_control(shard, sees_triggers(shard.database)):
             return
@@ -507,7 +507,7 @@ class _ShardCheck:
         )
 
     async def _check_user_variables(self) -> None:
-        """Say if the account cannot list the user variables of sessions."""
+        """Report if the account cannot list the user variables of sessions."""
         shard = self.shard
         if shard.is_mariadb:
             return  # each session lists its own
@@ -523,10 +523,10 @@ class _ShardCheck:
             self._report.add(Finding(Level.INFO, str(shard), text, fix))
 
     async def _check_foreign_keys(self) -> None:
-        """Say where what a foreign key changes depends on the connection, from MySQL 9.6 on.
+        """Report if a foreign key's changes depend on the connection, from MySQL 9.6 on.
 
-        There cascades are SQL's own, which the binary log and triggers see, and on a connection that was
-        reset InnoDB's, which they do not. No variable of the session shows it.
+        On a new connection the SQL layer cascades, which the binary log and triggers see; on a connection that was
+        reset InnoDB cascades, which they do not see. No variable of the session shows the difference.
         """
         control = self.shard.control
         with self._reported(str(self.shard), "foreign keys: "):
@@ -542,7 +542,7 @@ class _ShardCheck:
                 )
 
     async def two_phases(self) -> None:
-        """Say what a commit in two phases lacks, and its recovery."""
+        """Report whatever is missing for a commit in two phases, and for its recovery."""
         shard, report, subject = self.shard, self._report, str(self.shard)
         with self._reported(subject, "commits in two phases: "):
             if await read_own_id(shard) is None:
@@ -565,7 +565,7 @@ class _ShardCheck:
 
 
 def _compare(listed: list[_ShardCheck], report: CheckReport) -> None:
-    """Say how the message tables of a keyspace differ between its shards.
+    """Report how the message tables of a keyspace differ between its shards.
 
     Each is compared with that of the first shard that has it, whose settings are the ones in use.
     """

@@ -1,9 +1,9 @@
-"""`streamfrom demo`: shards of our own, the proxy before them, and what to type.
+"""`streamfrom demo`: its own shards, the proxy in front of them, and statements to try.
 
 It starts embedded servers, one per shard, writes the configuration and the vschema an operator
 would write, creates the message table of the Vitess documentation, runs the proxy and prints a
-session to paste. Ctrl-C ends everything cleanly, a second one at once. Without `--data` all of
-it lives in a temporary folder that goes with it.
+session to paste. Ctrl-C ends everything cleanly, a second one at once. Without `--data` everything
+lives in a temporary folder that is removed at the end.
 """
 
 import asyncio
@@ -46,8 +46,8 @@ VSCHEMA: Final = {
 
 ACCOUNT: Final = "streamfrom"
 READER: Final = "reader"
-# What a shard runs before it lets anybody in (--init-file), one statement a line. Its root may do anything
-# and comes without a password, and any user of this machine can reach the port.
+# SQL that a shard runs before it accepts clients (--init-file), one statement a line. Its root may do anything
+# and has no password, and any user of this machine can reach the port.
 INIT: Final = f"""\
 ALTER USER root@localhost IDENTIFIED BY '{{root}}';
 DROP USER IF EXISTS root@'127.0.0.1', root@'::1', root@'{{hostname}}';
@@ -84,7 +84,7 @@ name = "{{name}}"
 primary = "mysql://{ACCOUNT}:{{password}}@127.0.0.1:{{port}}/{KEYSPACE}"
 """
 # The table of https://vitess.io/docs/reference/features/messaging, except that a message not
-# acknowledged comes back after 10 s, while the reader is still looking, and that ids need not be thought up.
+# acknowledged comes back after 10 s, while the reader is still looking, and that ids are generated.
 CREATE_TABLE: Final = f"""
 create table if not exists {KEYSPACE}.my_message(
   # required columns
@@ -135,13 +135,13 @@ SESSION: Final = """
 
 
 class DemoError(Exception):
-    """The demo cannot run as asked; the message says what to do."""
+    """The demo cannot run as requested; the message has the fix."""
 
 
 def run_demo(shards: int, port: int, folder: Path | None) -> int:
     """Run until Ctrl-C and return the exit code.
 
-    port: of the proxy; if it is taken, the default one gives way to the next free one.
+    port: the proxy's; if it is taken, the default one gives way to the next free one.
     folder: keeps the data; None is a temporary folder.
     """
     try:
@@ -156,14 +156,14 @@ async def _run(shards: int, port: int, folder: Path | None) -> None:
     _check_shards(shards, folder)
     _quieten()
     port = free_port(port)
-    # Next to the clients' port, so that demos on ports of their own do not meet there.
+    # Next to the clients' port, so that demos on different ports do not collide there.
     first = port + (ADMIN_PORTS_BEHIND if port < PORT_HIGH else -ADMIN_PORTS_BEHIND)
     admin_port = next(filter(_is_free, range(first, first + PORTS_TRIED)), 0)
     with _data_folder(folder) as place:
-        # Of the accounts that may write: made for this run, and written nowhere but in its folder.
+        # Passwords of the accounts that may write: made for this run, and stored only in its folder.
         root, password = (secrets.token_urlsafe(PASSWORD_BYTES) for _ in range(2))
         init = place / "init.sql"
-        # MariaDB makes a root of this host too, where it can resolve its name.
+        # MariaDB also makes a root of this host, if it can resolve its name.
         hostname = socket.gethostname().replace("\\", "\\\\").replace("'", "''")
         _write_private(init, INIT.format(root=root, password=password, hostname=hostname))
         servers = [
@@ -192,14 +192,14 @@ def _check_shards(shards: int, folder: Path | None) -> None:
 
 
 def _quieten() -> None:
-    """Leave the terminal to the session to paste: only --verbose logs who comes and goes."""
+    """Leave the terminal to the session's statements: connections are logged only with --verbose."""
     root = logging.getLogger()
     if root.level > logging.DEBUG:
         root.setLevel(logging.WARNING)
 
 
 def free_port(wanted: int) -> int:
-    """Return *wanted*, or the next free port behind the default. Raises DemoError."""
+    """Return *wanted*, or the next free port after the default. Raises DemoError."""
     if _is_free(wanted):
         return wanted
     if wanted == PORT_DEFAULT:
@@ -285,9 +285,9 @@ def _write_config(
     port: int,
     admin_port: int,
 ) -> Config:
-    """Write the files an operator would write, and read them as the proxy reads them."""
+    """Write the files that an operator would write, and load them as the proxy does."""
     vschema = ""
-    if len(servers) > 1:  # one server takes tables that no vschema places
+    if len(servers) > 1:  # one server accepts tables that the vschema does not name
         (folder / f"{KEYSPACE}.vschema.json").write_text(json.dumps(VSCHEMA, indent=2) + "\n")
         vschema = f'vschema = "{KEYSPACE}.vschema.json"\n'
     text = CONFIG.format(port=port, admin_port=admin_port, vschema=vschema)

@@ -27,11 +27,11 @@ _TWO_PHASES: Final = "-- only for transactions over several shards; with this ri
 
 
 class GrantsRefused(StreamfromError):
-    """The statements cannot be printed; the message says why."""
+    """The statements cannot be printed; the message has the reason."""
 
 
 class Wanted(NamedTuple):
-    """What was asked for."""
+    """The requested grants."""
 
     purpose: Purpose
     name: str
@@ -40,7 +40,7 @@ class Wanted(NamedTuple):
 
 
 def wanted(config: Config, job: str, name: str, queue: str | None) -> Wanted:
-    """Return what the command line asks for. Raises GrantsRefused."""
+    """Return the grants that the command line requests. Raises GrantsRefused."""
     if not name:
         raise GrantsRefused("expected the name of an account, got an empty one")
     _check_name("account", name)
@@ -60,9 +60,9 @@ def wanted(config: Config, job: str, name: str, queue: str | None) -> Wanted:
 
 
 async def print_grants(config: Config, asked: Wanted) -> int:
-    """Print the statements, each shard behind a comment that names it, and return the exit code.
+    """Print the statements, each shard's after a comment that names it, and return the exit code.
 
-    Nothing is printed unless every shard answers. The exit code is 1 if a message table cannot be used, which a comment says. Raises
+    Nothing is printed unless every shard answers. The exit code is 1 if a message table cannot be used, which a comment reports. Raises
     GrantsRefused if a shard does not answer, the queue does not exist, or a name has a control character.
     """
     lines: list[str] = []
@@ -85,7 +85,7 @@ async def print_grants(config: Config, asked: Wanted) -> int:
 async def _of_shard(
     keyspace: KeyspaceConfig, runtime: ShardRuntime, asked: Wanted, *, is_twopc: bool
 ) -> list[str]:
-    # Who logs in through the proxy comes from where the shard's own account does.
+    # A user who logs in through the proxy comes from the same host as the shard's own account.
     ((who,),) = await runtime.control.rows("SELECT CURRENT_USER()")
     grantee = Grantee(asked.name, str(who).rpartition("@")[2])
     await runtime.probe()
@@ -95,7 +95,7 @@ async def _of_shard(
     where = printable(f"-- {runtime} at {runtime.dsn.server}, for an account that exists:")
     password = f"CREATE USER {grantee} IDENTIFIED BY '<password>'"
     lines = [f"{where} {password}", *_statements(keyspace, runtime, found, grantee, asked)]
-    # What only reads can be in a READ ONLY transaction, which needs no decision.
+    # A reader can use a READ ONLY transaction, which needs no decision.
     if is_twopc and asked.purpose is not Purpose.READER:
         lines += [_TWO_PHASES, f"GRANT {DECIDES} ON {TABLE} TO {grantee};"]
     return lines
@@ -129,6 +129,6 @@ def _statements(
 
 
 def _check_name(what: str, name: str) -> None:
-    """Raise GrantsRefused for a name with a character that a terminal acts on, or that is no text."""
+    """Raise GrantsRefused for a name with a character that a terminal acts on, or that is not text."""
     if printable(name) != name:
         raise GrantsRefused(f"expected no control character in the {what} '{printable(name)}'")

@@ -1,6 +1,6 @@
-"""`streamfrom queues`, a table of what a running proxy reports; and `streamfrom top`: the queues, streams, shards and members of a running proxy on a whole terminal, sorted by its keys.
+"""`streamfrom queues`, a table of a running proxy's reports; and `streamfrom top`: the queues, streams, shards and members of a running proxy on a whole terminal, sorted by its keys.
 
-Both ask as any client does, by SQL, so they show what the user may see. rich draws `top` on a second screen. Keys are read as they are pressed, which rich does not do.
+Both query by SQL like any client, so they show what the user may see. rich draws `top` on a second screen. Keys are read one by one, which rich does not do.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _NAMES: Final = tuple(VIEWS)
 
 @dataclass(slots=True)
 class TopScreen:
-    """What is looked at, and how it is sorted."""
+    """The shown table, and how it is sorted."""
 
     view: str = _NAMES[0]  # the table that is shown
     _sorted_by: dict[str, int] = field(default_factory=lambda: dict.fromkeys(VIEWS, 0))
@@ -65,7 +65,7 @@ class TopScreen:
     _fault: str = ""
 
     def told(self, view: str, rows: Sequence[StatusRecord], at_s: float) -> None:
-        """Take in the rows of a table, as they were at *at_s* of some clock; of one that is not shown any more they are dropped."""
+        """Process the rows of a table, as they were at *at_s* of some clock; rows of a table that is no longer shown are dropped."""
         if view != self.view:
             return
         if view == "queues" and self._rows:
@@ -73,11 +73,11 @@ class TopScreen:
         self._rows, self._at_s, self._fault = rows, at_s, ""
 
     def failed(self, why: str) -> None:
-        """Take in why there was no answer; the last answer stays."""
+        """Process the reason for a missing answer; the last answer stays."""
         self._fault = why
 
     def press(self, key: str) -> bool:
-        """Do what a key says; return whether another table is to be asked for."""
+        """Handle a key; return whether to query another table."""
         if key in {"1", "2", "3", "4", "\t"}:
             at = (_NAMES.index(self.view) + 1) % len(_NAMES) if key == "\t" else int(key) - 1
             if _NAMES[at] == self.view:
@@ -88,7 +88,7 @@ class TopScreen:
         if key in {"<", ">"}:
             by = self._sorted_by[self.view] + (1 if key == ">" else -1)
             self._sorted_by[self.view] = max(0, min(last, by))
-            # The largest figures first, and names from A on.
+            # Figures start with the largest, names with A.
             self._is_down[self.view] = self._column.show is not text_of
         elif key in {"r", "R"}:
             self._is_down[self.view] = not self._is_down[self.view]
@@ -100,7 +100,7 @@ class TopScreen:
         return False
 
     def lines(self, width: int, height: int) -> list[str]:
-        """Return what a terminal of this size shows: at most *height* lines, none wider than *width*."""
+        """Return the content for a terminal of this size: at most *height* lines, none wider than *width*."""
         from rich import cells
 
         title = "  ".join(f"[{view}]" if view == self.view else view for view in VIEWS)
@@ -123,7 +123,7 @@ class TopScreen:
 
     def _table(self) -> list[str]:
         key = self._column.key
-        # What is not known stands last, whichever way.
+        # Unknown values come last, in either direction.
         known = sorted(
             (row for row in self._rows if row[key] is not None),
             key=lambda row: row[key],
@@ -134,7 +134,7 @@ class TopScreen:
 
 
 class CannotTell(OSError):
-    """A proxy does not report its queues; the text says where and why."""
+    """A proxy does not report its queues; the text names the proxy and the reason."""
 
 
 def parse_address(text: str, environ: Mapping[str, str]) -> Dsn:
@@ -144,7 +144,7 @@ def parse_address(text: str, environ: Mapping[str, str]) -> Dsn:
 
 
 def asks(control: Control, table: str = "queues") -> Ask:
-    """Return what asks the proxy that *control* connects to for one of `TABLES`, and raises CannotTell."""
+    """Return a function that queries one of `TABLES` from the proxy of *control*, and raises CannotTell."""
     names = [column.name for column in TABLES[table]]
     question = f"SELECT {', '.join(names)} FROM streamfrom.{table}"  # noqa: S608 (constants)
 
@@ -161,7 +161,7 @@ def asks(control: Control, table: str = "queues") -> Ask:
 
 
 async def watch(address: Dsn, every_s: float | None, out: TextIO) -> None:
-    """Show the queues of the proxy at *address*; as of `show`."""
+    """Show the queues of the proxy at *address*, as `show` does."""
     control = Control("", "", address)
     try:
         await show(asks(control), every_s, out)
@@ -176,10 +176,10 @@ async def show(
     now_s: Callable[[], float] = time.monotonic,
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    """Write a table of what *ask* returns: once, or again and again, *every_s* apart.
+    """Write a table of the rows from *ask*: once, or repeatedly, *every_s* apart.
 
     The first table has totals, and each later one the rates since the one before. Raises CannotTell if there is no answer; a table that
-    is repeated shows the reason instead, and goes on.
+    is repeated shows the reason instead, and continues.
     """
     before: TableSample | None = None
     with (
@@ -205,7 +205,7 @@ async def show(
 
 @contextmanager
 def _drawn_over(out: TextIO) -> Iterator[Callable[[str], object]]:
-    """Yield what draws a text over the one before."""
+    """Yield a function that draws a text over the one before."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
@@ -220,7 +220,7 @@ _NAMED: Final = {"\x1bOA": UP, "\x1bOB": DOWN, "\x1bOH": TOP, "\x1b[1~": TOP}
 
 
 async def top(address: Dsn, every_s: float) -> None:
-    """Show what the proxy at *address* reports, each *every_s*, until `q` is pressed.
+    """Show the reports of the proxy at *address*, every *every_s* seconds, until `q` is pressed.
 
     Raises CannotTell if there is no terminal, or no answer at first.
     """
@@ -230,7 +230,7 @@ async def top(address: Dsn, every_s: float) -> None:
     try:
         questions = {view: asks(control, view) for view in VIEWS}
         screen = TopScreen()
-        # Printed before the screen changes, where the shell is seen.
+        # Printed before the screen changes, while the shell is visible.
         screen.told(screen.view, await questions[screen.view](), time.monotonic())
         from rich.console import Console
 
@@ -275,13 +275,13 @@ def _draw(screen: TopScreen, console: Console) -> None:
     from rich.text import Text
 
     lines = screen.lines(console.size.width, console.size.height)
-    # Line by line at its place: the terminal is raw, where a line's end does not go back to its begin.
+    # Line by line at its place: in a raw terminal the end of a line does not return to its beginning.
     console.update_screen(Text("\n".join(lines), no_wrap=True, overflow="crop"))
 
 
 @contextmanager
 def _keys() -> Iterator[asyncio.Queue[str]]:
-    """Take over the terminal, and yield what is pressed; "" says that its size has changed."""
+    """Take over the terminal, and yield the pressed keys; "" means that its size has changed."""
     loop = asyncio.get_running_loop()
     keys: asyncio.Queue[str] = asyncio.Queue()
     stdin = sys.stdin.fileno()
@@ -292,7 +292,7 @@ def _keys() -> Iterator[asyncio.Queue[str]]:
             keys.put_nowait(key)
 
     before = termios.tcgetattr(stdin)
-    # Ctrl-C is a key as any other, so that the terminal is given back in order.
+    # Ctrl-C is read as an ordinary key, so that the terminal is restored properly.
     tty.setraw(stdin)
     loop.add_reader(stdin, pressed)
     loop.add_signal_handler(signal.SIGWINCH, keys.put_nowait, "")
@@ -307,7 +307,7 @@ def _keys() -> Iterator[asyncio.Queue[str]]:
 
 
 def split_keys(text: str) -> list[str]:
-    """Return the keys in what a terminal sent: an escape sequence is one key."""
+    """Return the keys in a terminal's input: an escape sequence is one key."""
     keys = []
     while text:
         size = next((n for n in (4, 3) if text[:n] in {UP, DOWN, TOP, *_NAMED}), 1)

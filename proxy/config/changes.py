@@ -1,6 +1,6 @@
-"""The differences between the configuration in force and one that was read again. Pure.
+"""The differences between the configuration in force and a reloaded one. Pure.
 
-Some keys count at once, such as limits, users and the shards' addresses; the others, such as what listens, need a restart.
+Some keys apply at once, such as limits, users and the shards' addresses; the others, such as the listeners, need a restart.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ _KEYS: Final = {"host": "listen", "port": "listen"}
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a new configuration changes in the one in force."""
+    """The changes of a new configuration."""
 
     # The configuration in force from now on: the new one, with the old values of the keys that need a restart.
     config: Config
-    live: tuple[str, ...]  # the keys whose new values count from now on; users are listed apart
+    live: tuple[
+        str, ...
+    ]  # the keys whose new values apply from now on; users are listed separately
     restart: tuple[str, ...]  # the keys that differ and need a restart
     # The names of users that only the new, or only the old, configuration has.
     added: tuple[str, ...]
@@ -41,12 +43,12 @@ class Changes:
 
     @property
     def is_nothing(self) -> bool:
-        """True if nothing counts from now on that did not before."""
+        """True if nothing applies from now on that did not before."""
         return not (self.live or self.added or self.removed or self.changed)
 
 
 def changes(old: Config, new: Config) -> Changes:
-    """Return what *new* changes in *old*, which is in force."""
+    """Return the changes from *old*, which is in force, to *new*."""
     server_old, server_new = old.server, new.server
     differing = [
         each.name
@@ -86,12 +88,12 @@ def changes(old: Config, new: Config) -> Changes:
 
 
 def key_of(field: str) -> str:
-    """Return the key of the file that a field of `Server` comes from."""
+    """Return the file's key for a field of `Server`."""
     return _KEYS.get(field, field.removesuffix("_s").removesuffix("_bytes"))
 
 
 def _rights(user: User) -> User:
-    """Return *user* without the fields that have nothing to do with its rights."""
+    """Return *user* without the fields that do not concern its rights."""
     return replace(user, password=None, password_hash=None, max_connections=None)
 
 
@@ -110,7 +112,7 @@ def _differing(old: tuple[KeyspaceConfig, ...], new: tuple[KeyspaceConfig, ...])
     before, after = _by_name(old), _by_name(new)
     found = [f"keyspaces.{name}" for name in sorted(before.keys() ^ after.keys())]
     for name in sorted(before.keys() & after.keys()):
-        # The text of a vschema has a way of its own: `proxy.vschema_files`.
+        # The text of a vschema is handled separately: `proxy.vschema_files`.
         if before[name].vschema_path != after[name].vschema_path:
             found.append(f"keyspaces.{name}.vschema")
         if before[name].shards != after[name].shards:

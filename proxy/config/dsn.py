@@ -18,13 +18,13 @@ from streamfrom.proxy.net import is_loopback
 PORT_DEFAULT: Final = 3306
 UNIX_SOCKET_BYTES_MAX: Final = 107  # sun_path of unix(7) without its closing zero byte
 FORM: Final = "mysql://user:password@host:port/database"
-# What ends the place of a password too early.
+# Characters that end the password too early.
 _ENCODE: Final = "; in a password write %2F for / and %3F for ?, or take it from ${NAME}"
 PARAMETERS: Final = ("ssl_ca", "ssl_mode", "unix_socket")
 
 
 class SslMode(StrEnum):
-    """How a backend connection is protected; the words are those of MySQL's --ssl-mode."""
+    """How a backend connection is protected; the names are those of MySQL's --ssl-mode."""
 
     DISABLED = "disabled"  # plain bytes
     PREFERRED = "preferred"  # TLS if the server offers it, unverified
@@ -36,7 +36,7 @@ class SslMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Dsn:
-    """Where a backend is, and who connects to it. str() is safe to log: it has no password."""
+    """The address of a backend, and the account that connects to it. str() is safe to log: it has no password."""
 
     host: str
     port: int
@@ -141,7 +141,7 @@ def _ssl_mode(text: str | None, key: str, *, has_ca: bool, is_local: bool) -> Ss
     if text is None:
         if has_ca:
             return SslMode.VERIFY_CA
-        # What never leaves the machine needs no cipher, and ciphers would halve its speed.
+        # A connection within the machine needs no cipher, which would halve its speed.
         return SslMode.DISABLED if is_local else SslMode.PREFERRED
     try:
         mode = SslMode(text.lower())

@@ -1,7 +1,7 @@
 """The configuration: one TOML file, read once, checked once, frozen.
 
-`load` gives a `Config` that needs no further checks, or a `ConfigError` that names the key's full
-path and what was expected. The environment is given to it: the command line reads it. Durations
+`load` returns a `Config` that needs no further checks, or raises a `ConfigError` that names the key's full
+path and the expected value. The environment is passed in: the command line reads it. Durations
 are seconds and may have a fraction; relative paths start at the file's folder.
 """
 
@@ -37,15 +37,15 @@ from streamfrom.proxy.passwords.verifier import Verifier
 
 LISTEN_DEFAULT: Final = "127.0.0.1:15306"
 ADMIN_LISTEN_DEFAULT: Final = "127.0.0.1:15380"
-# As the examples of Vitess have it.
+# As in Vitess's examples.
 GRPC_LISTEN_DEFAULT: Final = "127.0.0.1:15991"
-# Both servers' own sockets are open to any user of the machine: the login decides who may do what.
+# Both servers' own sockets are open to any user of the machine: the login decides on access.
 UNIX_SOCKET_MODE_DEFAULT: Final = 0o777
-PACKET_BYTES_MAX: Final = 1 << 30  # what MySQL itself accepts for max_allowed_packet
+PACKET_BYTES_MAX: Final = 1 << 30  # MySQL's own limit for max_allowed_packet
 
 
 class TransactionMode(StrEnum):
-    """What a transaction that touches several shards does."""
+    """The handling of a transaction that touches several shards."""
 
     MULTI = "multi"  # commits shard by shard; a partial commit is reported as such
     SINGLE = "single"  # is refused
@@ -53,7 +53,7 @@ class TransactionMode(StrEnum):
 
 
 class Role(StrEnum):
-    """What a user may do in the proxy itself; the servers' grants say the rest."""
+    """A user's rights in the proxy itself; the servers' grants decide everything else."""
 
     USER = "user"
     ADMIN = "admin"  # it may see and end the sessions of others, too
@@ -72,8 +72,8 @@ class TlsSettings:
 
     cert: str
     key: str
-    require: bool  # refuse clients that do not ask for TLS
-    # The authorities that must have signed the certificate of a client that speaks TLS; None asks for no certificate.
+    require: bool  # refuse clients that do not use TLS
+    # The authorities that must have signed the certificate of a client that uses TLS; None requires no certificate.
     client_ca: str | None = None
 
 
@@ -92,16 +92,18 @@ class Server:
     connect_timeout_s: float  # time to finish the handshake
     max_allowed_packet_bytes: int  # the largest packet taken from a client
     tls: TlsSettings | None
-    # What one connection may make the proxy hold: commands that are not whole or wait, long data, prepared statements,
+    # The memory that one connection may use: incomplete or waiting commands, long data, prepared statements,
     # answers that it does not read.
     connection_memory_bytes: int
-    user_memory_bytes: int  # what all connections of one user together may make the proxy hold
-    # What one merge may hold of groups that are sorted at its end, of what DISTINCT has met, of
-    # expressions that are computed at its end, and of the rows of RETURNING.
+    user_memory_bytes: int  # the memory that all connections of one user may use together
+    # The memory of one merge for groups that are sorted at its end, for the values of DISTINCT, for
+    # expressions that are computed at its end, and for the rows of RETURNING.
     merge_memory_bytes: int
     failover_buffer_s: float  # how long a statement waits for a backend that restarts
     stream_grace_s: float  # how long a stream survives without its backend
-    shutdown_grace_s: float  # how long a shutdown lets statements, transactions and acks go on
+    shutdown_grace_s: (
+        float  # how long a shutdown lets statements, transactions and acks continue
+    )
     schema_reload_s: float  # how often message tables are looked for
     pool_timeout_s: float  # how long a statement waits for a free backend connection
     transaction_mode: TransactionMode
@@ -113,9 +115,9 @@ class Server:
     auth_backoff_s: float
     # A replica that is further behind its primary than this is not read from.
     replica_max_lag_s: float = 30.0
-    # The permissions of the socket's file, as of chmod(2).
+    # The permissions of the socket's file, as in chmod(2).
     unix_socket_mode: int = UNIX_SOCKET_MODE_DEFAULT
-    # What a statement may have in addition to the literals of rows and IN lists.
+    # The limit for tokens other than the literals of rows and IN lists.
     max_statement_tokens: int = 200_000
 
 
@@ -125,15 +127,15 @@ class User:
 
     name: str
     password: Secret | None
-    # What `proxy.passwords.verifier.Verifier.from_hash` takes: "*" and 40 hexadecimal digits, or MySQL's stored form
+    # The forms of `proxy.passwords.verifier.Verifier.from_hash`: "*" and 40 hexadecimal digits, or MySQL's stored form
     # "$A$005$…", or that in hexadecimal, as SHOW CREATE USER can print it (a salt may hold characters that no file
     # should).
     password_hash: Secret | None
     role: Role = Role.USER
-    # Logins beyond this are refused with error 1226; None is no limit of its own.
+    # Logins beyond this are refused with error 1226; None is no separate limit.
     max_connections: int | None = None
     host: str = "%"  # from where the user may log in, as CURRENT_USER() returns it
-    # What the user's sessions log in with at the servers; own only together with a password.
+    # The account that the user's sessions log in with at the servers; own only together with a password.
     account: SessionAccount = SessionAccount.SHARED
 
 
@@ -156,7 +158,7 @@ class LogFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """What the log of a proxy is like."""
+    """The format and level of a proxy's log."""
 
     level: LogLevel = LogLevel.INFO
     format: LogFormat = LogFormat.AUTO
@@ -170,20 +172,20 @@ class Config:
     users: tuple[User, ...]
     keyspaces: tuple[KeyspaceConfig, ...]
     fleet: FleetConfig = field(default_factory=FleetConfig)
-    admin: tuple[str, int] | None = None  # where metrics and health are served; None: nowhere
+    admin: tuple[str, int] | None = None  # the address of metrics and health; None: not served
     log: LogSettings = field(default_factory=LogSettings)
-    grpc: tuple[str, int] | None = None  # where Vitess's message API is served; None: nowhere
+    grpc: tuple[str, int] | None = None  # the address of Vitess's message API; None: not served
 
     @property
     def accounts(self) -> tuple[User, ...]:
-        """The users that may log in: those of the file, or root where it names none."""
+        """The users that may log in: those of the file, or root if it names none."""
         return self.users or (User("root", Secret(""), None, host="localhost"),)
 
 
 def load(path: Path, environ: Mapping[str, str]) -> Config:
     """Read and check the file at *path*; `${NAME}` is taken from *environ*.
 
-    Raises ConfigError if it, a file that it names or a value in it cannot be used: of the first fault, with all others in `others`.
+    Raises ConfigError if it, a file that it names or a value in it cannot be used: the first fault, with all others in `others`.
     """
     path = path.absolute()
     document = _document(path)

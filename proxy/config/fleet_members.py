@@ -21,16 +21,16 @@ class FleetConfig:
     """How this process takes part in its fleet."""
 
     name: str = ""  # proxies of one name work together
-    # Where other members reach it, a host and a port; None for a free port on the address from which it reaches its
-    # shards, "" for nowhere.
+    # The listener for other members, a host and a port; None for a free port on the address from which this member reaches its
+    # shards, "" for none.
     listen: str | None = None
-    # Host:port under which they reach it; None for where it listens.
+    # The host:port under which others reach it; None for the listener's own.
     advertise: str | None = None
     workers: int = 1  # how many processes serve the clients' port; AUTO for one for each core
 
 
 def fleet_from(table: TomlTable) -> FleetConfig:
-    """Return what is configured in *table*. Raises ConfigError."""
+    """Return the fleet's configuration in *table*. Raises ConfigError."""
     name = table.string("name", "", expected="the fleet's name")
     if len(name) > NAME_MAX:
         problem = f"expected at most {NAME_MAX} characters, got {len(name)}"
@@ -49,9 +49,9 @@ def fleet_from(table: TomlTable) -> FleetConfig:
 
 
 def worker_count(fleet: FleetConfig, asked: int | None, cores: int) -> int:
-    """Return how many workers to start: as *asked* by the command line, or as configured.
+    """Return how many workers to start: the number from the command line, or the configured one.
 
-    cores: how many workers AUTO is, at most WORKERS_MAX. Raises ConfigError for so many that they could not all be reached by each other.
+    cores: how many workers AUTO is, at most WORKERS_MAX. Raises ConfigError for so many that they could not all reach each other.
     """
     count = fleet.workers if asked is None else asked
     if count == AUTO:
@@ -89,7 +89,7 @@ def _address(table: TomlTable, key: str, expected: str) -> str | None:
 
 
 def read_address(text: str) -> tuple[str, int] | None:
-    """Return the host and the port of *text*, None if it is no address. An IPv6 host stands in brackets."""
+    """Return the host and the port of *text*, None if it is no address. An IPv6 host is in brackets."""
     host, _, port = text.rpartition(":")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]

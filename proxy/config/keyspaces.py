@@ -1,9 +1,9 @@
-"""The keyspaces of a configuration: their shards, in order, and what they are sharded by.
+"""The keyspaces of a configuration: their shards, in order, and their vschemas.
 
-A keyspace that comes out of here is whole: its shards own every keyspace id exactly once, each
-has a database of its own, and its vschema can be parsed.
+A keyspace from here is complete: its shards own every keyspace id exactly once, each
+has its own database, and its vschema can be parsed.
 
-Keys of former configurations that said what a user may do raise errors that name the GRANT to use instead.
+Keys of former configurations about users' rights raise errors that name the GRANT to use instead.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _GRANTS: Final = {
     "producer": "INSERT (columns) ON `database`.`queue`",
     "consumer": "SELECT (columns), UPDATE (`time_next`, `time_acked`) ON `database`.`queue`",
 }
-# What prints the statement in full.
+# The commands that print the whole statement.
 _COMMANDS: Final = {"readonly": "reader", "producer": "producer", "consumer": "consumer"}
 
 
@@ -89,7 +89,7 @@ class ShardConfig:
 
 @dataclass(frozen=True, slots=True)
 class KeyspaceConfig:
-    """One keyspace; its shards stand in the order of their key ranges."""
+    """One keyspace; its shards are in the order of their key ranges."""
 
     name: str
     # The JSON's text, which `engine.sharding.vschema` could read; None is unsharded.
@@ -99,8 +99,8 @@ class KeyspaceConfig:
 
 
 def hash_of(keyspaces: Iterable[KeyspaceConfig]) -> str:
-    """Return what members that serve the same shards have in common, as they publish it."""
-    # A Dsn prints no password, so one that is changed makes no member a stranger to the others.
+    """Return a hash of the parts that members with the same shards must share, as they publish it."""
+    # A Dsn prints no password, so a changed one makes no member a stranger to the others.
     shards = [
         (keyspace.name, shard.name, str(shard.primary))
         for keyspace in keyspaces
@@ -119,7 +119,7 @@ def make_keyspace(config: KeyspaceConfig) -> Keyspace:
 
 
 def reread_vschema(config: KeyspaceConfig) -> KeyspaceConfig:
-    """Return *config* with what its vschema's file says now; raises ConfigError as at the start."""
+    """Return *config* with the present text of its vschema's file; raises ConfigError as at the start."""
     path = config.vschema_path
     if path is None:
         return config
@@ -233,7 +233,7 @@ def _shard(table: TomlTable, keyspace: str) -> ShardConfig:
 def _in_order(
     key: str, shards: list[ShardConfig], *, is_sharded: bool
 ) -> tuple[ShardConfig, ...]:
-    """Return *shards* as their key ranges stand; refuse gaps, overlaps and lone halves."""
+    """Return *shards* in the order of their key ranges; refuse gaps, overlaps and lone halves."""
     if not shards:
         raise ConfigError(key, f"missing; expected at least one [[{key}]]")
     if len(shards) > 1 and not is_sharded:

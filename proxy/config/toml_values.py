@@ -1,15 +1,15 @@
-"""Typed values out of a TOML table; every fault names the key's full path.
+"""Typed values from a TOML table; every fault names the key's full path.
 
-`proxy.config.file` says what a configuration consists of, this module how one value of it is taken:
-`TomlTable.integer("pool_size", ...)` gives an int within its bounds or raises a `ConfigError` that reads
+`proxy.config.file` defines the parts of a configuration, this module how one value of it is read:
+`TomlTable.integer("pool_size", ...)` returns an int within its bounds or raises a `ConfigError` that reads
 `keyspaces.commerce.shards[0].pool_size: expected an integer ≥ 1, got "x"`.
 
-Two promises hold for every value. A `TomlTable` remembers which keys were asked for, so that `close`
-finds the misspelt ones; and text that came from the environment or from a secret key is never
+Two promises hold for every value. A `TomlTable` remembers which keys were requested, so that `close`
+finds the misspelt ones; and text from the environment or from a secret key is never
 repeated in an error.
 
-All faults of a file are found at once: a table that is given a list of faults notes each one and goes on with the key's default. A fault
-of a key without a default ends the reading of what needs it (`attempt`), so none of its consequences is reported.
+All faults of a file are found at once: a table with a list of faults notes each one and continues with the key's default. A fault
+of a key without a default ends the reading of its dependants (`attempt`), so none of its consequences is reported.
 """
 
 import difflib
@@ -32,14 +32,14 @@ VARIABLE: Final = re.compile(r"\$\{(" + NAME_OF_VARIABLE + r")\}")
 BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 REQUIRED: Final = object()  # the default of a key that has none
-# Stands for what was refused. It is not used: where a fault was noted there is no configuration.
+# Stands for a refused value. It is never used, because a noted fault means that there is no configuration.
 REFUSED: Final[Any] = None
-# What a fault calls a named item of each array, as `users[3]` says nothing to an operator.
+# The name of a named item of each array in a fault, because `users[3]` means little to an operator.
 _ITEMS: Final = {"users": "user", "shards": "shard"}
 
 
 class ConfigError(Exception):
-    """A configuration cannot be used: `key` is the full path, `problem` what was expected."""
+    """A configuration cannot be used: `key` is the full path, `problem` the expected value."""
 
     others: "tuple[ConfigError, ...]" = ()  # the other faults of the same file
 
@@ -58,7 +58,7 @@ def joined(faults: "list[ConfigError]") -> ConfigError:
 
 @final
 class Secret:
-    """Text that is never shown: only `reveal` gives it, every printed form is '***'."""
+    """Text that is never shown: only `reveal` returns it, every printed form is '***'."""
 
     __slots__ = ("_text",)
 
@@ -81,7 +81,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a configuration file may refer to: its folder (relative paths) and the environment."""
+    """The surroundings that a configuration file may refer to: its folder (relative paths) and the environment."""
 
     folder: Path
     environ: Mapping[str, str]
@@ -110,7 +110,7 @@ class Surroundings:
         """Return the absolute path of an existing file that this process may read."""
         path = self.folder / text
         try:
-            # Opened, as os.access answers for the real user, which may not be the effective one.
+            # Opened, because os.access answers for the real user, which may not be the effective one.
             with path.open("rb"):
                 return path
         except OSError as error:
@@ -118,7 +118,7 @@ class Surroundings:
 
 
 class TomlTable:
-    """One TOML table: its keys are taken one by one, then `close` refuses what is left.
+    """One TOML table: its keys are taken one by one, then `close` refuses the rest.
 
     faults: where faults are noted; without it the first one is raised.
     """
@@ -137,15 +137,15 @@ class TomlTable:
         self._values: dict[str, object] = value
         self._known: set[str] = set()
         self._faults = faults
-        self._item = ""  # what an item of an array is, and is called
+        self._item = ""  # the kind of an array's item, for faults
 
     def __contains__(self, key: str) -> bool:
-        # To ask is to know the key: `close` proposes it for one that is misspelt.
+        # A requested key is a known one: `close` proposes it for a misspelt one.
         self._known.add(key)
         return key in self._values
 
     def has_former(self, key: str) -> bool:
-        """Return whether *key* is there, which is none of the table any more and is proposed for no other one."""
+        """Return whether *key* exists, a former key of the table that is not proposed for a misspelt one."""
         return key in self._values
 
     def key(self, name: str) -> str:
@@ -158,7 +158,7 @@ class TomlTable:
         return ConfigError(self.key(name), problem)
 
     def note(self, fault: ConfigError) -> None:
-        """Note *fault* and go on; raise it where faults are not noted."""
+        """Note *fault* and continue; raise it if faults are not noted."""
         if self._faults is None:
             raise fault
         for each in (fault, *fault.others):
@@ -180,7 +180,7 @@ class TomlTable:
         del self._values[name]
 
     def attempt(self, read: Callable[[], T]) -> T:
-        """Return what *read* returns, REFUSED if it raises ConfigError."""
+        """Return the result of *read*, REFUSED if it raises ConfigError."""
         try:
             return read()
         except ConfigError as fault:
@@ -208,7 +208,7 @@ class TomlTable:
         return cast("int", value)
 
     def seconds(self, name: str, default: float, *, zero: bool = False) -> float:
-        """Return a duration; 0 is one only if *zero* says so."""
+        """Return a duration; 0 is allowed only with *zero*."""
         value = self.raw(name, default, "seconds")
         # bool is an int to Python, and TOML has inf and nan: none of them is a duration.
         if type(value) in (int, float) and isinstance(value, int | float):
@@ -275,7 +275,7 @@ class TomlTable:
         return list(value)
 
     def table(self, name: str, read: "Callable[[TomlTable], T]") -> T:
-        """Return what *read* makes of the table under *name*, an empty one if it is absent; REFUSED if it raises ConfigError."""
+        """Return the result of *read* for the table under *name*, an empty one if it is absent; REFUSED if it raises ConfigError."""
         value, path = self.raw(name, {}, "a table"), self.key(name)
         return self.attempt(lambda: read(self._inner(value, path)))
 
@@ -302,7 +302,7 @@ class TomlTable:
         return TomlTable(value, path, self.around, self._faults)
 
     def close(self) -> None:
-        """Refuse keys that no caller asked for."""
+        """Refuse keys that no caller requested."""
         for name in self._values:
             if name not in self._known:
                 near = difflib.get_close_matches(name, self._known, n=1)
@@ -322,7 +322,7 @@ def shown(value: object) -> str:
 
 
 def read_bytes(path: Path, key: str) -> bytes:
-    """Return what the file at *path* holds, which the configuration's *key* names. Raises ConfigError."""
+    """Return the content of the file at *path*, which the configuration's *key* names. Raises ConfigError."""
     try:
         return path.read_bytes()
     except OSError as error:

@@ -1,13 +1,13 @@
 """A MariaDB or MySQL server of our own, for the demo, the tests and the benchmarks.
 
 `EmbeddedServer(folder)` initialises the folder if it is empty, starts the server on 127.0.0.1 and
-returns when it answers with its greeting; root has no password. It touches nothing outside the
-folder, except that a folder too deep for a unix socket's path gets its socket under /tmp.
+returns when it sends its greeting; root has no password. It touches nothing outside the
+folder, except that a folder too deep for a Unix socket's path gets its socket under /tmp.
 
 However the process that started it ends, the server ends too. A small shell, the guard, is the
 server's parent and holds the reading end of a pipe whose writing end only we have: when that
-closes, by `stop` or because SIGKILL took us, the guard terminates the server, and kills it after a
-bound. (PR_SET_PDEATHSIG would not do: it follows the *thread* that forked, so a server started
+closes, by `stop` or because SIGKILL ended us, the guard terminates the server, and kills it after a
+time limit. (PR_SET_PDEATHSIG would not do: it follows the *thread* that forked, so a server started
 from a worker thread dies with that thread.)
 """
 
@@ -43,9 +43,9 @@ class Family(StrEnum):
 def find_server(
     family: Family | None = None, environ: Mapping[str, str] = os.environ
 ) -> Path | None:
-    """Return the server program to use, MariaDB before MySQL, or None.
+    """Return the server program to use, preferring MariaDB to MySQL, or None.
 
-    The environment variables MARIADBD and MYSQLD, in this order, come before what is installed. A
+    The environment variables MARIADBD and MYSQLD, in this order, take precedence over installed programs. A
     *family* skips programs of the other one: `mysqld` is MariaDB on some systems.
     """
     named = [environ[name] for name in ("MARIADBD", "MYSQLD") if environ.get(name)]
@@ -64,7 +64,7 @@ def find_server(
 
 @functools.cache
 def family_of(program: Path) -> Family:
-    """Return which kind of server *program* is, as its --version says."""
+    """Return the family of the server *program*, from its --version."""
     answer = subprocess.run(  # noqa: S603 - the caller's choice of program is the point
         [program, "--no-defaults", "--version"], capture_output=True, text=True, check=False
     )
@@ -81,14 +81,14 @@ def install_program(program: Path) -> str | None:
 
 def no_defaults(program: Path) -> list[str]:
     """Return the option that keeps *program* from reading the system's my.cnf."""
-    # A script around the server may say it already, and the server knows it only as the first.
+    # A script around the server may pass the option already, and the server accepts it only as the first.
     with program.open("rb") as file:
         head = file.read(4096)
     return [] if head.startswith(b"#!") and b"--no-defaults" in head else ["--no-defaults"]
 
 
 HOST: Final = "127.0.0.1"
-START_S: Final = 90.0  # crash recovery on a busy machine included
+START_S: Final = 90.0  # includes crash recovery on a busy machine
 STOP_S: Final = 20
 POLL_S: Final = 0.02
 # A free port may be taken by another process before the server binds it
@@ -120,7 +120,7 @@ exit "$code"
 
 
 class EmbeddedServerError(Exception):
-    """An embedded server could not be found or did not start; the message ends with its log."""
+    """An embedded server was not found or did not start; the message ends with its log."""
 
 
 class EmbeddedServer:
@@ -128,7 +128,7 @@ class EmbeddedServer:
 
     folder: made if missing; holds data/, tmp/, files/, server.log, server.pid and the socket.
     port: 0 picks a free one at the first start.
-    program: the server to run; None is `find_server()`.
+    program: the server to run; None uses `find_server()`.
     options: more options of the server, such as "--max-connections=2000".
 
     Not for concurrent use: one thread starts and stops it.
@@ -164,7 +164,7 @@ class EmbeddedServer:
 
     @property
     def socket(self) -> str:
-        """The path of the unix socket, valid while the server runs."""
+        """The path of the Unix socket, valid while the server runs."""
         return str(self._socket)
 
     @property
@@ -178,7 +178,7 @@ class EmbeddedServer:
         return self._guard is not None and self._guard.poll() is None
 
     def start(self) -> None:
-        """Start the server and return when it answers; nothing happens if it runs.
+        """Start the server and return when it answers; do nothing if it runs.
 
         Raises EmbeddedServerError, with the end of its log, if the port is taken, the folder is in use by another server, or the server
         ended or did not answer in 90 s.
@@ -218,14 +218,14 @@ class EmbeddedServer:
         self._forget()
 
     def kill(self) -> None:
-        """Crash the server: SIGKILL, no flush, no goodbye. `start` recovers it."""
+        """Crash the server by SIGKILL, without a flush. `start` recovers it."""
         pid = self.pid
         if pid is not None:
             os.kill(pid, signal.SIGKILL)
         self.stop()
 
     def log_tail(self, lines: int = LOG_TAIL_LINES) -> str:
-        """Return the last lines the server wrote since its last start began."""
+        """Return the last lines that the server has logged since its last start."""
         try:
             with self.log_path.open("rb") as log:
                 log.seek(self._log_start)
@@ -242,12 +242,12 @@ class EmbeddedServer:
         self.stop()
 
     async def start_in_thread(self) -> None:
-        """Do as `start` without blocking the loop; cancelled, it leaves no server behind."""
+        """Start as `start` does, without blocking the loop; if cancelled, leave no server behind."""
         starting = asyncio.ensure_future(asyncio.to_thread(self.start))
         try:
             await asyncio.shield(starting)
         except asyncio.CancelledError:
-            # The thread cannot be interrupted: let it finish, then undo what it did.
+            # The thread cannot be interrupted: let it finish, then stop the server.
             with contextlib.suppress(EmbeddedServerError):
                 await starting
             await asyncio.to_thread(self.stop)
@@ -267,7 +267,7 @@ class EmbeddedServer:
             os.close(high)
 
     def _acquire(self, lock: int) -> None:
-        # The server of a process that was just killed may still be on its way out.
+        # The server of a process that was just killed may still be shutting down.
         deadline = time.monotonic() + STOP_S + 1
         while True:
             try:
@@ -282,7 +282,7 @@ class EmbeddedServer:
                 return
 
     def _initialise(self, lock: int) -> None:
-        """Make the data folder, under another name until it is whole."""
+        """Make the data folder, under a temporary name until it is complete."""
         fresh = self.folder / "data.new"
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(mode=0o700)
@@ -295,7 +295,7 @@ class EmbeddedServer:
                 "--no-defaults",
                 "--auth-root-authentication-method=normal",
                 "--skip-test-db",
-                "--force",  # also where the name of this machine cannot be resolved
+                "--force",  # needed if this machine's name cannot be resolved
                 f"--datadir={fresh}",
             ]
         else:
@@ -322,7 +322,7 @@ class EmbeddedServer:
         if len(os.fsencode(self._socket)) > UNIX_SOCKET_BYTES_MAX:
             self._socket_folder = Path(tempfile.mkdtemp(prefix="streamfrom-", dir="/tmp"))
             self._socket = self._socket_folder / "mysqld.sock"
-        # After a crash MySQL refuses to start while the pid in its .lock is anybody's.
+        # After a crash MySQL refuses to start while any process has the pid in its .lock.
         for stale in (self._socket, self._socket.with_name("mysqld.sock.lock")):
             stale.unlink(missing_ok=True)
 
@@ -359,7 +359,7 @@ class EmbeddedServer:
             f"--bind-address={HOST}",
             f"--socket={self._socket}",
             f"--pid-file={self.folder / 'server.pid'}",
-            # Root has no password here, so its SQL may write files nowhere else.
+            # Root has no password here, so restrict the files that its SQL may write.
             f"--secure-file-priv={files}",
             "--character-set-server=utf8mb4",  # MariaDB's own default is latin1
             "--innodb-flush-log-at-trx-commit=1",
@@ -370,7 +370,7 @@ class EmbeddedServer:
         return [*arguments, *_user(), *self._options]
 
     def _spawn(self, arguments: Sequence[str | Path], lock: int) -> "subprocess.Popen[str]":
-        """Run *arguments* under a guard, in a session of its own so that Ctrl-C is ours alone."""
+        """Run *arguments* under a guard, in a new session so that Ctrl-C reaches only us."""
         temporary = self.folder / "tmp"
         temporary.mkdir(mode=0o700, exist_ok=True)
         with self.log_path.open("ab") as log:
@@ -383,7 +383,7 @@ class EmbeddedServer:
                 env={
                     **os.environ,
                     # A starting MariaDB deletes the temporary tables it finds in its folder,
-                    # those of another server in /tmp included.
+                    # including those of another server in /tmp.
                     "TMPDIR": str(temporary),
                     "GUARD_STOP_S": str(STOP_S),
                     "GUARD_SOCKET_FOLDER": str(self._socket_folder or ""),
@@ -405,7 +405,7 @@ class EmbeddedServer:
             except OSError:
                 return ""
         # Four bytes of header, protocol 10, the version up to a zero byte; MariaDB before 11
-        # says 5.5.5- first, for the replicas of old.
+        # puts 5.5.5- first, for old replicas.
         if len(packet) < 5 or packet[4] != 10:
             return ""
         return packet[5:].partition(b"\0")[0].decode("latin-1").removeprefix("5.5.5-")
@@ -427,5 +427,5 @@ class EmbeddedServer:
 
 
 def _user() -> list[str]:
-    # Run by root the server wants a confirmation.
+    # The server runs as root only with this option.
     return ["--user=root"] if os.geteuid() == 0 else []

@@ -1,13 +1,13 @@
-"""Everything the proxy itself can refuse, as one tree; code, SQLSTATE and what to do stand with each class.
+"""Every refusal of the proxy itself, as one tree; code, SQLSTATE and remedy are with each class.
 
-A module of this room holds the errors of one kind; all are imported from here. `docs/sql/errors.md` lists them.
+A module of this package holds the errors of one kind; all are imported from here. `docs/sql/errors.md` lists them.
 
-Codes are MySQL's own, with its own words where it has words for the case, so that drivers
+Codes are MySQL's own, with its own text if it has one for the case, so that drivers
 react as they do to a server.
 https://dev.mysql.com/doc/mysql-errors/8.4/en/server-error-reference.html
 """
 
-# ruff: noqa: F403 - every class of these modules is for all
+# ruff: noqa: F403 - every class of these modules is public
 from __future__ import annotations
 
 from streamfrom.proxy.errors.access_errors import *

@@ -1,4 +1,4 @@
-"""Logins that are refused, sessions that are ended, and statements that a user may not send."""
+"""Refused logins, ended sessions, and statements that a user may not send."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class TooManyConnections(ProxyError):
 
 
 class AddressLimitReached(TooManyConnections):
-    """The limit for one address is reached; the message names the key that sets it."""
+    """The limit per address is reached; the message names the key that sets it."""
 
     remedy = "close some, or raise the key that it names"
 
@@ -26,7 +26,7 @@ class AddressLimitReached(TooManyConnections):
 
 
 class UserLimitReached(ProxyError):
-    """A login of a user who has as many connections as the configuration allows."""
+    """A login by a user who already has the maximum number of connections."""
 
     mysql_code = 1226  # ER_USER_LIMIT_REACHED
     sqlstate = "42000"
@@ -71,7 +71,7 @@ class UserMemoryExceeded(ProxyError):
 
 
 class IdleTooLong(ProxyError):
-    """The client has said nothing for as long as *setting* allows; sent unasked, as MySQL does."""
+    """The client was silent for the time in *setting*; sent unprompted, as by MySQL."""
 
     mysql_code = 4031  # ER_CLIENT_INTERACTION_TIMEOUT
     remedy = "connect again, or raise the limit that it names"
@@ -84,7 +84,7 @@ class IdleTooLong(ProxyError):
 
 
 class HostNotAllowed(ProxyError):
-    """A client from another machine, where the configuration names no users."""
+    """A client from another machine, while the configuration names no users."""
 
     mysql_code = 1130  # ER_HOST_NOT_PRIVILEGED
     remedy = "configure `[[users]]`"
@@ -97,7 +97,7 @@ class HostNotAllowed(ProxyError):
 
 
 class AccessDenied(ProxyError):
-    """The login is refused. Unknown user and wrong password read alike."""
+    """The login is refused. The text is the same for an unknown user and a wrong password."""
 
     mysql_code = 1045  # ER_ACCESS_DENIED_ERROR
     sqlstate = "28000"
@@ -110,7 +110,7 @@ class AccessDenied(ProxyError):
 
 
 class CertificateRequired(ProxyError):
-    """A login over TLS without a certificate, where clients must have one."""
+    """A login over TLS without a certificate, if clients must have one."""
 
     mysql_code = 1045  # ER_ACCESS_DENIED_ERROR, as for an account made with REQUIRE X509
     sqlstate = "28000"
@@ -122,7 +122,7 @@ class CertificateRequired(ProxyError):
 
 
 class AccountChanged(ProxyError):
-    """The configuration was read again, and the user of a session is gone or has other rights."""
+    """The configuration was reread, and the user of a session is gone or has other rights."""
 
     mysql_code = 1045  # ER_ACCESS_DENIED_ERROR
     sqlstate = "28000"
@@ -134,7 +134,7 @@ class AccountChanged(ProxyError):
 
 
 class InsecureTransport(ProxyError):
-    """A login without TLS where TLS is required."""
+    """A login without TLS, if TLS is required."""
 
     mysql_code = 3159  # ER_SECURE_TRANSPORT_REQUIRED
     remedy = "connect with TLS, or by the unix socket"
@@ -145,7 +145,7 @@ class InsecureTransport(ProxyError):
 
 
 class ServerShutdown(ProxyError):
-    """The proxy is closing down."""
+    """The proxy is shutting down."""
 
     mysql_code = 1053  # ER_SERVER_SHUTDOWN
     sqlstate = "08S01"
@@ -154,7 +154,7 @@ class ServerShutdown(ProxyError):
 
 
 class ShutdownUnanswered(ProxyError):
-    """The proxy ends, and a server has not said yet what became of a statement."""
+    """The proxy is shutting down, and a server has not reported the outcome of a statement."""
 
     sentence = (
         "the proxy is shutting down, and the server has not answered in time; whether the"
@@ -163,7 +163,7 @@ class ShutdownUnanswered(ProxyError):
 
 
 class NoClientCharset(ProxyError):
-    """A login wants to write statements in a character set that no statement can be written in."""
+    """A login requests a character set in which no statement can be written."""
 
     mysql_code = 1231  # ER_WRONG_VALUE_FOR_VAR
     sqlstate = "42000"
@@ -196,7 +196,7 @@ class NotOwner(ProxyError):
 
 
 class MemberUnreachable(ProxyError):
-    """A member of the fleet did not answer for its connections."""
+    """A member of the fleet did not answer about its connections."""
 
     mysql_code = 1105  # ER_UNKNOWN_ERROR
     remedy = "repeat it, or send it to that proxy"

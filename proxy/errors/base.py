@@ -1,4 +1,4 @@
-"""What all errors of the proxy have in common, and the one that was not foreseen."""
+"""The common base of the proxy's errors, and the error for unexpected failures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 class ProxyError(StreamfromError):
     """A refusal or failure of the proxy."""
 
-    # The words of a class whose words never vary; it is raised without arguments.
+    # The text of a class whose text never varies; it is raised without arguments.
     sentence: ClassVar[str] = ""
 
     def __init__(self, sentence: str = "") -> None:
@@ -18,7 +18,7 @@ class ProxyError(StreamfromError):
 
 
 class InternalError(ProxyError):
-    """Something unexpected; logged with its trace under the connection id."""
+    """An unexpected error; logged with its traceback under the connection id."""
 
     remedy = "report it with that log line"
 

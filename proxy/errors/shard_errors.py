@@ -1,4 +1,4 @@
-"""What a shard answered, or that it did not; and how a transaction over several shards can end, other than well."""
+"""Errors of shards, or missing replies; and the failures of a transaction over several shards."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from streamfrom.proxy.errors.base import ProxyError
 
 
 class BackendError(ProxyError):
-    """A backend's own refusal, passed on with its own code and words."""
+    """A backend's own refusal, passed on with its code and text."""
 
     def __init__(self, code: int, state: str, text: str) -> None:
         super().__init__(text)
@@ -19,7 +19,7 @@ class BackendError(ProxyError):
 
 
 class BackendUnavailable(ProxyError):
-    """No connection to a shard can be had. Nothing was sent: the statement may be repeated."""
+    """No connection to a shard is available. Nothing was sent, so the statement may be repeated."""
 
     def __init__(self, keyspace: str, shard: str, reason: str) -> None:
         super().__init__(
@@ -40,7 +40,7 @@ class NoDescriptor(BackendUnavailable):
         )
 
 
-# Those of them that are one user's: others are served.
+# Limits that apply to one user: others are still served.
 USER_LIMITS = frozenset({1203, 1226})
 # ER_DBACCESS_DENIED_ERROR, ER_BAD_DB_ERROR.
 _OF_THE_DATABASE = frozenset({1044, 1049})
@@ -55,7 +55,7 @@ _SERVER_LIMITS = {
 
 
 class ServerFull(BackendError):
-    """A server takes no more connections of the proxy: a limit of its own, not one of the proxy."""
+    """A server accepts no more connections from the proxy because of the server's own limit."""
 
     def __init__(self, keyspace: str, shard: str, server: str, refusal: BackendError) -> None:
         super().__init__(
@@ -72,7 +72,7 @@ def connect_refused(
 ) -> BackendError | BackendUnavailable:
     """Return the error for a login that *server* refused: its code and text, with the shard; BackendUnavailable of one that leaves.
 
-    keyspace: empty where the server is a proxy, which a command of the terminal asks.
+    keyspace: empty if the server is a proxy that a command of the terminal queries.
     """
     if not keyspace:
         return BackendError(refusal.code, refusal.state, f"{server}: {refusal}")
@@ -81,7 +81,7 @@ def connect_refused(
     if refusal.code in _SERVER_LIMITS:
         return ServerFull(keyspace, shard, server, refusal)
     if refusal.code in _OF_THE_DATABASE:
-        # As USE has it, which is sent on a connection that there is.
+        # Unchanged, as for USE on an existing connection.
         return refusal
     text = f"shard {shard!r} of keyspace {keyspace!r} at {server}: {refusal}"
     return BackendError(refusal.code, refusal.state, text)
@@ -104,7 +104,7 @@ class AckUnknown(ProxyError):
 
 
 class PoolTimeout(ProxyError):
-    """Every connection to a shard stayed taken for the whole wait."""
+    """All connections to a shard stayed in use for the whole wait."""
 
     def __init__(self, keyspace: str, shard: str, waited_s: float) -> None:
         super().__init__(
@@ -114,9 +114,9 @@ class PoolTimeout(ProxyError):
 
 
 class SessionLost(ProxyError):
-    """The backend connection with a session's own state (temporary tables, locks) is gone."""
+    """The backend connection with a session's state (temporary tables, locks) is gone."""
 
-    # SQLAlchemy and Rails reconnect on it; libmariadb takes no 2013 of a server.
+    # SQLAlchemy and Rails reconnect on it; libmariadb accepts no 2013 from a server.
     mysql_code = 1927
     sqlstate = "08S01"
 
@@ -128,7 +128,7 @@ class SessionLost(ProxyError):
 
 
 class TransactionSpansShards(ProxyError):
-    """A second shard in one transaction where the configuration forbids it."""
+    """A second shard in one transaction, which the configuration forbids."""
 
     def __init__(self, first: str, second: str) -> None:
         super().__init__(
@@ -157,7 +157,7 @@ class PartialCommit(ProxyError):
 
 
 class NoDecisionTable(ProxyError):
-    """A shard has no place for the outcome of a transaction over several shards."""
+    """A shard has no table for the outcome of a transaction over several shards."""
 
     def __init__(self, table: str, shard: str, reason: str) -> None:
         super().__init__(
@@ -167,7 +167,7 @@ class NoDecisionTable(ProxyError):
 
 
 class CommitRefused(BackendError):
-    """One shard refused to commit in two phases, so all have rolled back; with its code."""
+    """One shard refused to commit in two phases, so all have rolled back; with that shard's code."""
 
     def __init__(self, shard: str, error: BackendError) -> None:
         super().__init__(
@@ -179,7 +179,7 @@ class CommitRefused(BackendError):
 
 
 class CommitUnknown(ProxyError):
-    """The shard that decides was lost in the middle of its commit, and has not come back."""
+    """The shard that decides was lost during its commit and has not come back."""
 
     def __init__(self, decides: str, prepared: list[str]) -> None:
         super().__init__(
@@ -201,7 +201,7 @@ class CommitPending(ProxyError):
 
 
 class NoSuchSavepoint(ProxyError):
-    """A savepoint to release or to go back to that the transaction has not set."""
+    """RELEASE or ROLLBACK TO a savepoint that the transaction has not set."""
 
     mysql_code = 1305  # ER_SP_DOES_NOT_EXIST
     sqlstate = "42000"

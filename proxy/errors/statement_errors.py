@@ -1,4 +1,4 @@
-"""Commands and prepared statements that cannot be carried out, have nowhere to go, or were stopped."""
+"""Commands and prepared statements that cannot be run or routed, or were stopped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class UnknownCommand(ProxyError):
 
 
 class EmptyQuery(ProxyError):
-    """A statement holds nothing but blanks and comments."""
+    """A statement consists of blanks and comments only."""
 
     mysql_code = 1065  # ER_EMPTY_QUERY
     sqlstate = "42000"
@@ -35,7 +35,7 @@ class SeveralStatements(ProxyError):
 
 
 class RoundedId(ProxyError):
-    """An ack by an id that a driver has rounded: it matched no row, and a message in flight has the same double."""
+    """An ack with an id that a driver has rounded: no row matched, and the id of a message in flight rounds to the same double."""
 
     mysql_code = 1690  # ER_DATA_OUT_OF_RANGE
     sqlstate = "22003"
@@ -49,7 +49,7 @@ class RoundedId(ProxyError):
 
 
 class BadStreamArgument(ProxyError):
-    """A STREAM's LIMIT or WAIT, or its hint PREFETCH, is not the number that it must be."""
+    """A STREAM's LIMIT or WAIT, or its hint PREFETCH, is not a valid number."""
 
     mysql_code = 1210  # ER_WRONG_ARGUMENTS
 
@@ -66,7 +66,7 @@ class BadStreamKey(ProxyError):
 
 
 class ColumnTypeChanged(ProxyError):
-    """A prepared STREAM whose rows are not of the types any more that its client got."""
+    """A prepared STREAM whose columns no longer have the types that its client received."""
 
     mysql_code = 1412  # ER_TABLE_DEF_CHANGED
 
@@ -123,7 +123,7 @@ class StatementTimedOut(ProxyError):
 
 
 class MergeTooLarge(ProxyError):
-    """Groups of several shards, in an order of their own, are more than may be kept to sort."""
+    """Groups of several shards, in an order other than the grouping's, take more memory than allowed for sorting."""
 
     mysql_code = 1038  # ER_OUT_OF_SORTMEMORY
     sqlstate = "HY001"
@@ -137,7 +137,7 @@ class MergeTooLarge(ProxyError):
 
 
 class ReturningTooLarge(MergeTooLarge):
-    """The rows that RETURNING gives on several shards are more than may be kept until all have written."""
+    """The RETURNING rows of several shards take more memory than may be held until all shards have written."""
 
     words = (
         "Out of sort memory: the rows of RETURNING of all shards take more than {}"
@@ -146,7 +146,7 @@ class ReturningTooLarge(MergeTooLarge):
 
 
 class NotPreparable(ProxyError):
-    """A statement was to be prepared that can only be sent as text."""
+    """A client prepared a statement that can only be sent as text."""
 
     mysql_code = 1295  # ER_UNSUPPORTED_PS
 
@@ -170,7 +170,7 @@ class UnknownStatement(ProxyError):
 
 
 class NoOpenCursor(ProxyError):
-    """Rows are asked of a statement that has no cursor, or whose server is gone."""
+    """Rows are requested from a statement that has no cursor, or whose server is gone."""
 
     mysql_code = 1421  # ER_STMT_HAS_NO_OPEN_CURSOR
     remedy = "execute it again"
@@ -190,7 +190,7 @@ class BadArguments(ProxyError):
 
 
 class LongDataTooLarge(ProxyError):
-    """More long data than a packet may have; sent when the statement is executed."""
+    """More long data than fits in a packet; sent when the statement is executed."""
 
     remedy = "send less, or raise `max_allowed_packet`"
     sentence = (
@@ -200,7 +200,7 @@ class LongDataTooLarge(ProxyError):
 
 
 class TooManyStatements(ProxyError):
-    """A session holds as many prepared statements as it may."""
+    """A session holds the maximum number of prepared statements."""
 
     mysql_code = 1461  # ER_MAX_PREPARED_STMT_COUNT_REACHED
     sqlstate = "42000"
@@ -213,14 +213,14 @@ class TooManyStatements(ProxyError):
 
 
 class BadQueue(ProxyError):
-    """A statement about a queue names a setting, column or table that cannot be so."""
+    """A queue statement names a setting, column or table that is invalid."""
 
     mysql_code = 1210  # ER_WRONG_ARGUMENTS
     remedy = "correct what the error names"
 
 
 class QueueExists(ProxyError):
-    """CREATE QUEUE of a table that every shard has."""
+    """CREATE QUEUE of a table that exists on every shard."""
 
     mysql_code = 1050  # ER_TABLE_EXISTS_ERROR
     sqlstate = "42S01"
@@ -231,7 +231,7 @@ class QueueExists(ProxyError):
 
 
 class NoSuchQueue(ProxyError):
-    """A statement on a queue that no shard has."""
+    """A statement on a queue that exists on no shard."""
 
     mysql_code = 1051  # ER_BAD_TABLE_ERROR
     sqlstate = "42S02"
@@ -253,7 +253,7 @@ class UnknownDatabase(ProxyError):
 
 
 class KeyspaceRemoved(UnknownDatabase):
-    """The configuration was read again, and does not name the keyspace any more."""
+    """The configuration was reread and no longer names the keyspace."""
 
     remedy = "put it back into the configuration, or use another"
 
@@ -273,7 +273,7 @@ class NoDatabaseSelected(ProxyError):
 
 
 class NoSuchVschemaTable(ProxyError):
-    """The vschema of a keyspace has no such table. The words, with their code, are Vitess's."""
+    """The vschema of a keyspace has no such table. The text and its code are Vitess's."""
 
     mysql_code = 1146  # ER_NO_SUCH_TABLE
     sqlstate = "42S02"
@@ -284,7 +284,7 @@ class NoSuchVschemaTable(ProxyError):
 
 
 class NoHealthyReplica(ProxyError):
-    """A target `@replica` of a shard whose replicas are all away or behind; Vitess's words first."""
+    """A target `@replica` of a shard whose replicas are all away or behind; the text begins with Vitess's."""
 
     remedy = "repeat it without `@replica`, or repair the replicas"
 
@@ -296,7 +296,7 @@ class NoHealthyReplica(ProxyError):
 
 
 class ReplicaTarget(ProxyError):
-    """A statement that may write, in a target `@replica`. The words are Vitess's."""
+    """A statement that may write, in a target `@replica`. The text is Vitess's."""
 
     mysql_code = 1874  # ER_INNODB_READ_ONLY
     remedy = "`USE` the keyspace"
@@ -306,7 +306,7 @@ class ReplicaTarget(ProxyError):
 
 
 class StreamOfReplica(ProxyError):
-    """A STREAM in a target `@replica`: only a primary can be claimed from. Vitess's words."""
+    """A STREAM in a target `@replica`: messages can be claimed only on a primary. The text is Vitess's."""
 
     remedy = "`USE` the keyspace"
     sentence = (
@@ -315,7 +315,7 @@ class StreamOfReplica(ProxyError):
 
 
 class MissingVindexColumn(ProxyError):
-    """An INSERT into a sharded table does not name the column that decides the shard."""
+    """An INSERT into a sharded table omits the column that decides the shard."""
 
     mysql_code = 1364  # ER_NO_DEFAULT_FOR_FIELD
 
@@ -327,7 +327,7 @@ class MissingVindexColumn(ProxyError):
 
 
 class BadVindexValue(ProxyError):
-    """The value of a vindex column is NULL or nothing that the vindex can map."""
+    """The value of a vindex column is NULL or cannot be mapped by the vindex."""
 
     mysql_code = 1366  # ER_TRUNCATED_WRONG_VALUE_FOR_FIELD
     remedy = "give a value as it says; for `NULL` it is error 1048"
@@ -341,5 +341,5 @@ class BadVindexValue(ProxyError):
         self.is_null = value is None
 
     def wire_code(self) -> tuple[int, str]:
-        """Return what MySQL answers for NULL in a NOT NULL column, else its 1366."""
+        """Return MySQL's error for NULL in a NOT NULL column if the value is NULL, else 1366."""
         return (1048, "23000") if self.is_null else (self.mysql_code, self.sqlstate)

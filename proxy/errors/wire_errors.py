@@ -1,4 +1,4 @@
-"""Bytes that break the protocol, and files that a client does not give."""
+"""Bytes that break the protocol, and files that a client does not send."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from streamfrom.proxy.errors.base import ProxyError
 
 
 class WireError(ProxyError):
-    """The peer broke the protocol; nothing after these bytes can be trusted."""
+    """The peer broke the protocol; all further bytes are unreliable."""
 
     mysql_code = 1835  # ER_MALFORMED_PACKET
     remedy = "the client broke the protocol; only its connection is closed"
@@ -16,11 +16,11 @@ class WireError(ProxyError):
 
 
 class CutTypes(WireError):
-    """The types of an execution's parameters are announced, and not all there."""
+    """The types of an execution's parameters are announced but incomplete."""
 
 
 class ValueOfOtherType(WireError):
-    """A server sent a value that the type of its column does not have; the column is at *place*."""
+    """A server sent a value that does not fit the type of its column; the column is at *place*."""
 
     def __init__(self, place: int) -> None:
         super().__init__(f"column {place} has a value of another type")
@@ -28,7 +28,7 @@ class ValueOfOtherType(WireError):
 
 
 class MalformedPacket(ProxyError):
-    """A command that makes no sense inside. The packet's end is known: the connection goes on."""
+    """A command whose contents make no sense. The packet's end is known, so the connection can be kept."""
 
     mysql_code = 1835  # ER_MALFORMED_PACKET
     remedy = "the driver sent a command that makes no sense; the connection is still open"
@@ -38,7 +38,7 @@ class MalformedPacket(ProxyError):
 
 
 class OutOfOrder(WireError):
-    """A packet carries another sequence number than its turn."""
+    """A packet has the wrong sequence number."""
 
     mysql_code = 1156  # ER_NET_PACKETS_OUT_OF_ORDER
     sqlstate = "08S01"
@@ -55,7 +55,7 @@ class PacketTooLarge(WireError):
 
 
 class CannotUnpack(WireError):
-    """A compressed piece is not what its header says."""
+    """A compressed packet does not match its header."""
 
     mysql_code = 1157  # ER_NET_UNCOMPRESS_ERROR
     sqlstate = "08S01"
@@ -63,7 +63,7 @@ class CannotUnpack(WireError):
 
 
 class LocalDataDisabled(ProxyError):
-    """LOAD DATA LOCAL by a client that said at login that it gives no files."""
+    """LOAD DATA LOCAL by a client that announced at login that it sends no files."""
 
     remedy = "allow local files in the client's options; on MariaDB it is error 4166"
 
@@ -78,5 +78,5 @@ class LocalDataDisabled(ProxyError):
         self.on_mariadb = on_mariadb
 
     def wire_code(self) -> tuple[int, str]:
-        """Return the code of the server at hand: its ER_CLIENT_LOCAL_FILES_DISABLED."""
+        """Return the server family's ER_CLIENT_LOCAL_FILES_DISABLED."""
         return (4166, "HY000") if self.on_mariadb else (3948, "42000")

@@ -1,6 +1,6 @@
-"""What `streamfrom check` says of the fleet: whether a shard's server has the directory, who is there, and how many they may be.
+"""The report of `streamfrom check` on the fleet: whether a shard's server has the directory, the members, and their limits.
 
-A proxy without the directory, or without rights on it, works alone; so nothing here is a fault.
+A proxy without the directory, or without privileges on it, works on its own; so nothing here is a fault.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _WHO: Final = "SELECT @@hostname, @@port, @@datadir, @@max_connections"
 
 
 class ServerLimits:
-    """Adds up what all proxies of one configuration may open at each server."""
+    """Adds up how many connections all proxies of one configuration may open at each server."""
 
     def __init__(self) -> None:
-        # By what a server says of itself, its `max_connections` last: shards, and how many processes have a pool for each.
+        # By a server's own identity, its `max_connections` last: shards, and how many processes have a pool for each.
         self._servers: defaultdict[tuple[Any, ...], list[tuple[ShardRuntime, int]]]
         self._servers = defaultdict(list)
 
     async def add(self, shard: ShardRuntime, members: int) -> None:
-        """Count the pool of a server that answers. members: how many processes have such a pool."""
+        """Count the pool of a server that responds. members: how many processes have such a pool."""
         try:
             rows = await shard.control.rows(_WHO)
         except (BackendError, BackendUnavailable):
@@ -46,7 +46,7 @@ class ServerLimits:
             self._servers[tuple(row)].append((shard, members))
 
     def report(self, report: CheckReport) -> None:
-        """Report each server whose limit is lower than what its proxies may open."""
+        """Report each server whose limit is lower than the connections of its proxies."""
         for (*_, most), counted in self._servers.items():
             allowed, members = int(most), max(1, *(count for _, count in counted))
             pools = [shard.pool.size for shard, _ in counted]
@@ -65,7 +65,7 @@ class ServerLimits:
             )
 
 
-# What ends a server's refusal, by its code: ER_LOCK_WAIT_TIMEOUT, ER_BINLOG_STMT_MODE_AND_ROW_ENGINE.
+# The fix for a server's refusal, by its code: ER_LOCK_WAIT_TIMEOUT, ER_BINLOG_STMT_MODE_AND_ROW_ENGINE.
 _FIXES: Final = {
     1205: "end the session that locks the table, and run this again",
     1665: "SET GLOBAL binlog_format = 'ROW' there, and set it in the server's configuration",
@@ -81,9 +81,9 @@ _PROBES: Final = tuple(
         "DELETE FROM streamfrom.{table} WHERE 1 = 0",
     )
 )
-# It fails in any case: for want of the right to create, or of a table to be like.
+# Always fails: without the privilege to create, or because the source table does not exist.
 _CREATE_PROBE: Final = "CREATE TABLE streamfrom.members LIKE streamfrom.members_of_nobody"
-# Who is there, by the locks that only a connected member holds.
+# The connected members, by the locks that only they hold.
 _PRESENT: Final = (
     "SELECT member, fleet, address, version, configuration FROM streamfrom.members"
     " WHERE database_name = {database} AND IS_USED_LOCK(CONCAT({prefix}, member)) IS NOT NULL ORDER BY member"
@@ -91,18 +91,18 @@ _PRESENT: Final = (
 
 
 def fix_of(error: Exception) -> str | None:
-    """Return what ends a failure, if it is a refusal of the server's that has an end of its own."""
+    """Return the fix for a failure, if it is a server's refusal with a known fix."""
     return _FIXES.get(error.code) if isinstance(error, BackendError) else None
 
 
 async def check_members(
     shard: ShardRuntime, version: str, configuration: str, report: CheckReport
 ) -> int:
-    """Say what keeps proxies of *shard* from finding each other, and which of them differ from this one.
+    """Report any cause that keeps proxies of *shard* from finding each other, and the proxies that differ from this one.
 
     Return how many are connected.
 
-    version, configuration: those of this product and of the file that is checked, as members publish them.
+    version, configuration: those of this product and of the checked file, as members publish them.
     """
     subject = str(shard)
     try:
@@ -174,7 +174,7 @@ async def _trouble(address: str) -> str | None:
 
 
 async def _check_absent(shard: ShardRuntime, report: CheckReport) -> None:
-    """Say who makes the directory that is not there yet."""
+    """Report which proxy creates the missing directory."""
     try:
         await shard.control.rows(_CREATE_PROBE)
     except (BackendError, BackendUnavailable) as error:
@@ -189,7 +189,7 @@ async def _check_absent(shard: ShardRuntime, report: CheckReport) -> None:
 
 
 async def _grant(shard: ShardRuntime) -> str:
-    """Return the statement that gives the shard's account the rights on the directory."""
+    """Return the statement that grants the shard's account the privileges on the directory."""
     user = shard.dsn.user
     with suppress(BackendError, BackendUnavailable):
         ((account,),) = await shard.control.rows("SELECT CURRENT_USER()")

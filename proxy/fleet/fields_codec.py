@@ -1,13 +1,13 @@
 """Values as protobuf messages whose fields have the same names. Pure.
 
-A `FieldsCodec` is made once of a class and a message and copies what both have, so a new field is one line in each of them:
+A `FieldsCodec` is made once from a class and a message and copies the fields of both, so a new field is one line in each of them:
 
 * an ``optional`` field is absent for None;
 * a repeated field is a tuple, or the pairs of a dict if the class's default is one; if the default is None, an empty field is None.
-  What its codec returns None for is left out: nothing to report, or of a kind that this version does not know;
-* a field of a message goes by the codec that is given for that message, and is absent for None;
-* an ``int64`` whose name ends with ``_ns`` is a moment, and travels as its age, since each member has a clock of its own. (It is negative
-  for what is to come.)
+  Items for which its codec returns None are left out: there is nothing to report, or this version does not know their kind;
+* a field of a message uses the codec that is given for that message, and is absent for None;
+* an ``int64`` whose name ends with ``_ns`` is a moment, and travels as its age, because each member has its own clock. (It is negative
+  for the future.)
 
 A `OneOfCodec` knows classes by their names: ``OpenStream`` is the field ``open_stream``.
 """
@@ -30,10 +30,10 @@ MessageT = TypeVar("MessageT", bound="Message")
 
 
 class FieldCodec(Protocol):
-    """How the field of a message, or each of a repeated one, is made and read."""
+    """Encodes and decodes a message's field, or each item of a repeated one."""
 
     def encode(self, value: Any, now_ns: int, /) -> Any:
-        """Return what the field is set to."""
+        """Return the field's value."""
 
     def decode(self, found: Any, now_ns: int, /) -> Any:
         """Return the value of a field that is present."""
@@ -52,7 +52,7 @@ _AGE: Final = ByFunctions(
 
 
 class FieldsCodec(Generic[ValueT, MessageT]):
-    """Makes messages of values, and reads them.
+    """Makes messages from values, and values from messages.
 
     make: the class of the values, a dataclass or a NamedTuple; it has all fields of the message.
     nested: codecs by the names of the messages that are fields.
@@ -77,11 +77,11 @@ class FieldsCodec(Generic[ValueT, MessageT]):
         return self._message(**{each.name: each.encode(value, now_ns) for each in self._fields})
 
     def decode(self, message: MessageT, now_ns: int = 0, **others: Any) -> ValueT:
-        """Return the value of *message*, with *others* for what the message does not have."""
+        """Return the value of *message*, with *others* for fields that the message lacks."""
         return self._make(**self.fields(message, now_ns) | others)
 
     def fields(self, message: MessageT, now_ns: int = 0) -> dict[str, Any]:
-        """Return what *message* says, by the names of fields."""
+        """Return the values of *message*, by the names of fields."""
         return {field.name: field.decode(message, now_ns) for field in self._fields}
 
 
@@ -121,7 +121,7 @@ class OneOfCodec(Generic[MessageT]):
         return self._whole(**shared, **{name: self._codecs[name].encode(value, now_ns)})
 
     def decode(self, found: MessageT, now_ns: int = 0) -> Any:
-        """Return the value; None if this version does not know what it is."""
+        """Return the value; None if this version does not know its kind."""
         name = found.WhichOneof(self._oneof)
         if name not in self._codecs:
             return None
@@ -134,7 +134,7 @@ def _message_of(whole: type[MessageT], field: str) -> type[Message]:
 
 
 class _SharedField:
-    """One field of both. default: that of the class."""
+    """One field that both the class and the message have. default: that of the class."""
 
     def __init__(self, field: Any, default: object, nested: Mapping[str, FieldCodec]) -> None:
         self.name = field.name
@@ -173,7 +173,7 @@ class _SharedField:
 
 
 def _defaults(make: Any) -> dict[str, object]:
-    """Return the fields of a class with their defaults; `dataclasses.MISSING` where it has none."""
+    """Return the fields of a class with their defaults; `dataclasses.MISSING` if it has none."""
     if dataclasses.is_dataclass(make):
         return {
             field.name: {} if field.default_factory is dict else field.default

@@ -1,12 +1,12 @@
-"""The ways to other members over gRPC, and the door for theirs, both over mutual TLS.
+"""The links to other members over gRPC, and the service for theirs, both over mutual TLS.
 
-Each side shows the certificate of its row in the directory and takes exactly those that it reads there. A link is one
-call; it breaks when the other side has been silent for KEEPALIVE_MS and does not answer a ping in time. What is to be sent
-while an earlier message is on its way goes as one: each message of gRPC costs both sides some 0.3 ms of processor time, whatever is in it.
+Each side shows the certificate of its row in the directory and accepts exactly those that it reads there. A link is one
+call; it breaks when the other side has been silent for KEEPALIVE_MS and does not answer a ping in time. Messages that are queued
+while an earlier one is on its way are sent as one: each gRPC message costs both sides about 0.3 ms of processor time, whatever its content.
 
 Messages of `engine.fleet.peer_link` and of ``members.proto`` that have the same name and fields are one (`fields_codec`). Each member
-says which protocol it speaks (`PROTOCOL`, one more with each message that comes after release 0.1), so that a later version can keep
-from it what it does not know; what comes nevertheless is skipped.
+announces its protocol (`PROTOCOL`, one more with each message that comes after release 0.1), so that a later version can keep
+unknown messages from it; any that arrive nevertheless are skipped.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ _NESTED: Final[dict[str, FieldCodec]] = {
     "Ids": ByFunctions(lambda ids, _: pb.Ids(ids=ids), lambda found, _: tuple(found.ids)),
     "Key": FieldsCodec(MessageKey, pb.Key),
 }
-# What is of a kind that this version does not know the dispatcher finds by its poll.
+# The dispatcher's poll finds effects of a kind that this version does not know.
 _NESTED["TableEvent"] = OneOfCodec(pb.TableEvent, get_args(TableEvent), _NESTED)
 
 
 class LinkCodec(Generic[PeerMessage]):
-    """What goes one way on a link.
+    """The messages of one direction of a link.
 
-    whole: the message that is one of *classes*, with what follows it.
+    whole: the message that is one of *classes*, with the messages that follow it.
     """
 
     def __init__(self, whole: Any, classes: Iterable[type[PeerMessage]]) -> None:
@@ -102,7 +102,7 @@ HANDSHAKE_MS: Final = 1000
 # Messages that go as one. A row may be long, and protobuf takes 2 GiB.
 BATCH_MAX: Final = 16
 SERVICE: Final = "streamfrom.fleet.v1.Fleet"
-# The metadata of a link in which the calling member says what it speaks.
+# The key of a link's metadata in which the calling member announces its protocol.
 PROTOCOL_KEY: Final = "protocol"
 OPTIONS: Final = (
     ("grpc.keepalive_time_ms", KEEPALIVE_MS),
@@ -111,11 +111,11 @@ OPTIONS: Final = (
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.http2.min_ping_interval_without_data_ms", KEEPALIVE_MS // 2),
     ("grpc.http2.max_ping_strikes", 0),
-    # A newcomer is let in once its row was read, which its first try causes.
+    # A new member is let in once its row was read, which its first try causes.
     ("grpc.initial_reconnect_backoff_ms", RECONNECT_MS),
     ("grpc.min_reconnect_backoff_ms", HANDSHAKE_MS),
     ("grpc.max_reconnect_backoff_ms", RECONNECT_MS),
-    # A row may be as long as a packet of the database; credit limits what is on its way.
+    # A row may be as long as a packet of the database; credit limits the data on its way.
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
     ("grpc.enable_http_proxy", 0),
@@ -123,7 +123,7 @@ OPTIONS: Final = (
 
 
 class Outbox(Generic[MessageT]):
-    """What is to be sent by a link, in order: `PeerLink`. Its batches end when it is closed."""
+    """The queue of a link's outgoing messages, in order: `PeerLink`. Its batches end when it is closed."""
 
     def __init__(self) -> None:
         self.is_closed = False
@@ -135,12 +135,12 @@ class Outbox(Generic[MessageT]):
             self._queue.put_nowait(message)
 
     def close(self) -> None:
-        """Send what is queued and nothing more."""
+        """Send the queued messages and nothing more."""
         self.is_closed = True
         self._queue.put_nowait(None)
 
     async def batches(self) -> AsyncIterator[list[MessageT]]:
-        """Yield what is to go as one, until it is closed."""
+        """Yield the messages to send as one, until it is closed."""
         is_over = False
         while not is_over:
             taken = [await self._queue.get()]
@@ -159,7 +159,7 @@ async def _hear(
     hearer: LinkHearer[MessageT],
     outbox: Outbox[Any],
 ) -> str:
-    """Let what comes by a link be heard until it is over; return why that is. Messages that are not known here are logged once."""
+    """Pass a link's messages to its hearer until it is over; return the reason. Unknown messages are logged once."""
     is_told = False
     try:
         async for data in came:
@@ -188,12 +188,12 @@ def _end(outbox: Outbox[Any], hearer: LinkHearer[Any], reason: str) -> None:
 
 
 class GrpcLinks:
-    """The ways to other members: `PeerTransport`. Belongs to one event loop."""
+    """The links to other members: `PeerTransport`. Belongs to one event loop."""
 
     def __init__(self, own: MemberCertificate) -> None:
         self.own = own
         self._tasks: dict[asyncio.Task[None], Outbox[ToDispatcher]] = {}
-        # A link is tried again and again: each outage is logged once.
+        # A link is retried: each outage is logged once.
         self._unreached: set[str] = set()
         self._greetings: set[asyncio.Task[None]] = set()
 
@@ -208,13 +208,13 @@ class GrpcLinks:
         return outbox
 
     def greet(self, member: Member) -> None:
-        """Let *member* read its directories soon, as `PeerTransport.greet`: by a handshake (`GrpcDoor`)."""
+        """Make *member* read its directories soon, as `PeerTransport.greet`: by a handshake (`GrpcDoor`)."""
         task = asyncio.get_running_loop().create_task(self._greet(member))
         self._greetings.add(task)
         task.add_done_callback(self._greetings.discard)
 
     def channel(self, member: Member, answer_bytes_max: int = -1) -> grpc.aio.Channel:
-        """Return a channel to *member*, on which each side shows who it is. The caller closes it.
+        """Return a channel to *member*, on which each side proves its identity. The caller closes it.
 
         answer_bytes_max: longer messages of the member are refused; -1 for no limit.
         """
@@ -230,7 +230,7 @@ class GrpcLinks:
         return grpc.aio.secure_channel(member.address, credentials, tuple(options.items()))
 
     async def stop(self) -> None:
-        """Let links that were closed send what they have, also those that are about to be there, and end all."""
+        """Let closed links send their queues, including those about to open, and end all."""
         if closed := [task for task, outbox in self._tasks.items() if outbox.is_closed]:
             await asyncio.wait(closed, timeout=CONNECT_TIMEOUT_S)
         tasks = [*self._tasks, *self._greetings]
@@ -240,7 +240,7 @@ class GrpcLinks:
 
     async def _greet(self, member: Member) -> None:
         async with self.channel(member) as channel:
-            # Who cannot be reached finds this member when it reads its directories next.
+            # A member that cannot be reached finds this one when it reads its directories next.
             with suppress(TimeoutError):
                 async with asyncio.timeout(CONNECT_TIMEOUT_S):
                     await channel.channel_ready()
@@ -257,7 +257,7 @@ class GrpcLinks:
                     channel.stream_stream(
                         f"/{SERVICE}/Link",
                         request_serializer=TO_DISPATCHER.encode,
-                        # In the loop's own turn, where an error can be logged.
+                        # Bytes, decoded in the loop's own turn, where an error can be logged.
                         response_deserializer=None,
                     )
                 )
@@ -322,18 +322,18 @@ class GrpcDoor:
         self._server.add_generic_rpc_handlers((handler,))
 
     async def start(self) -> None:
-        """Let them in from now on."""
+        """Accept members from now on."""
         await self._server.start()
 
     async def stop(self) -> None:
-        """Close the door and what came through it."""
+        """Close the service and its links."""
         await self._server.stop(STOP_S)
         self._port.close()
 
     def _read_trusted(self) -> bytes:
-        """Return the certificates of those to let in, as the directories say by now."""
+        """Return the certificates to accept, according to the directories."""
         members = self._fleet.members().values()
-        # Without any, gRPC would ask no client for a certificate. No other process has the key of the own one.
+        # Without any, gRPC would require no certificate from clients. Our own is harmless: no other process has its key.
         return b"".join(
             [self._own.certificate, *(m.certificate.encode() for m in members if m.certificate)]
         )
@@ -344,7 +344,7 @@ class GrpcDoor:
         )
 
     def _knocked(self) -> grpc.ServerCertificateConfiguration | None:
-        """Return whom to let in at this handshake, None if that is as before; in a thread of gRPC's."""
+        """Return the certificates to accept at this handshake, None if they are unchanged; in a thread of gRPC's."""
         # The member may have come since the directory was read: the next try will show.
         self._loop.call_soon_threadsafe(self._fleet.look)
         trusted = self._trusted.changed()

@@ -1,7 +1,7 @@
-"""Questions to other members that are answered once: KILL, SHOW PROCESSLIST, and figures for the status.
+"""Requests to other members that have one answer: KILL, SHOW PROCESSLIST, and figures for the status.
 
-Each member judges by its own sessions what the asker of another may see and end. All are asked at once. A member that does not answer
-within STATUS_TIMEOUT_S is reported missing, as is one whose version does not know the question, so a member that hangs holds up no
+Each member decides by its own sessions what another member's user may see and end. All are queried at once. A member that does not answer
+within STATUS_TIMEOUT_S is reported missing, as is one whose version does not know the request, so a member that hangs holds up no
 client.
 """
 
@@ -52,7 +52,7 @@ class _HistogramCodec:
         return pb.Histogram(counts=value.counts, sum_ns=value.sum_ns)
 
     def decode(self, found: pb.Histogram, _now_ns: int) -> Histogram | None:
-        """Return the times; None for those of a member whose buckets are others."""
+        """Return the times; None for a member with other buckets."""
         histogram = Histogram()
         if len(found.counts) != len(histogram.counts):
             return None
@@ -62,7 +62,7 @@ class _HistogramCodec:
 
 
 class _CountersCodec:
-    """What has happened; absent for nothing."""
+    """The counters; absent if all are zero."""
 
     def __init__(self) -> None:
         self._fields = FieldsCodec(Counters, pb.Counters, {"Histogram": _HistogramCodec()})
@@ -89,13 +89,13 @@ class _QueueOnShardCodec:
             return None
         gauges = None
         if value.is_dispatched:
-            # A member that does not know every message does not know how many wait.
+            # A member that does not hold every message in memory does not know the depth.
             known = value if value.is_whole else replace(value, depth=None)
             gauges = self._gauges.encode(known, now_ns)
         return pb.QueueOnShard(shard=value.shard, counters=counters, gauges=gauges)
 
     def decode(self, found: pb.QueueOnShard, now_ns: int) -> ShardFigures:
-        # Where a member does not dispatch, gauges are absent, which protobuf reads as zeros.
+        # If a member does not dispatch, gauges are absent, which protobuf reads as zeros.
         return ShardFigures(
             shard=found.shard,
             counters=self._counters.decode(found.counters, now_ns),
@@ -133,7 +133,7 @@ def decode_stream(found: pb.StreamStatus, member: str, now_ns: int) -> status_ro
     return replace(stream, client=replace(stream.client, member=member))
 
 
-# Of the text of a statement so much travels: ten thousand sessions may each run one of 64 MB.
+# The part of a statement's text that is sent: ten thousand sessions may each run one of 64 MB.
 INFO_BYTES_MAX: Final = 64 << 10
 
 ASKERS: Final = FieldsCodec(Asker, pb.Asker)
@@ -166,7 +166,7 @@ async def ask(
     answer: type[AnswerT],
     timeout_s: float,
 ) -> AnswerT | str:
-    """Return what *member* answers, or why it does not.
+    """Return the answer of *member*, or the reason for its lack.
 
     channel: returns a new channel to a member.
     """
@@ -179,7 +179,7 @@ async def ask(
                 request_serializer=type(request).SerializeToString,
                 response_deserializer=answer.FromString,
             )
-            # It may not have heard of us yet, and let us in at the second try.
+            # It may not know this member yet, and let it in at the second try.
             return await call(request, timeout=timeout_s, wait_for_ready=True)
     except grpc.aio.AioRpcError as error:
         reason = error.details() or error.code().name
@@ -188,7 +188,7 @@ async def ask(
     return reason
 
 
-# A list is not waited for as long as a KILL QUERY, which ends when a server has the command.
+# A list times out sooner than a KILL QUERY, which ends when a server has the command.
 SESSIONS_TIMEOUT_S: Final = 2.0
 KILL_TIMEOUT_S: Final = 5.0
 STATUS_TIMEOUT_S: Final = 1.0
@@ -200,7 +200,7 @@ class FleetCalls:
     """The other members of *fleet*, by *links*: their sessions (`sessions.services.OtherMembers`) and figures (`OtherFigures`).
 
     sessions: those of this process, which others may list and end.
-    source: what this process knows, which others may read.
+    source: the figures of this process, which others may read.
     """
 
     def __init__(
@@ -242,7 +242,7 @@ class FleetCalls:
         timeout_s: float,
         answer_bytes_max: int = -1,
     ) -> list[tuple[Member, AnswerT | str]]:
-        """Return each of *members* with what `ask` returns of it; all are asked at once. Who has left meanwhile is not missing."""
+        """Return each of *members* with the result of `ask`; all are queried at once. A member that has left meanwhile is not missing."""
 
         async def one(member: Member) -> tuple[Member, AnswerT | str]:
             channel = partial(self.links.channel, answer_bytes_max=answer_bytes_max)
@@ -256,7 +256,7 @@ class FleetCalls:
             ]
         for member, each in answers:
             if isinstance(each, str) and each != NO_ADDRESS:
-                # `member` of a line is whose log it is.
+                # `member` of a line is the member that logs it.
                 fields = {"peer": _named(member), "method": method, "reason": each}
                 log.warning("a member does not answer", **fields)
         return answers
@@ -267,7 +267,7 @@ class FleetCalls:
         reply: type[AnswerT],
         answer: Callable[[RequestT], Awaitable[AnswerT]],
     ) -> grpc.RpcMethodHandler[Any, Any]:
-        """Return the handler of a method that *answer* carries out; the call of a process that is no member by now is refused."""
+        """Return the handler of a method that *answer* carries out; the call of a process that is no longer a member is refused."""
 
         async def checked(
             message: RequestT, context: grpc.aio.ServicerContext[RequestT, AnswerT]
@@ -332,7 +332,7 @@ class FleetCalls:
     # --- figures ------------------------------------------------------------------------------
 
     async def ask(self, tables: Iterable[str], viewer: Viewer | None = None) -> MembersFigures:
-        """Return what they report, as `OtherFigures.ask`."""
+        """Return the members' reports, as `OtherFigures.ask`."""
         members = sorted(self._fleet.connected(), key=lambda member: member.id)
         if not members:
             return MembersFigures()
@@ -369,7 +369,7 @@ class FleetCalls:
         source = self._source
         reply = pb.StatusReply(member=MEMBERS.encode(source.member()))
         if "queues" in request.tables:
-            # No server is asked: one that hangs would hold the answer up. How much waits the other asks itself.
+            # No server is queried, because one that hangs would hold the answer up. The other member queries depths itself.
             queues = await source.watch.known_queues()
             now_ns = source.clock.time_ns()
             async for some in in_turns(queues):

@@ -1,4 +1,4 @@
-"""The key that a process makes at its start, its certificate, and which certificates of others gRPC accepts."""
+"""The key that a process makes at its start, its certificate, and the certificates of other members that gRPC accepts."""
 
 from __future__ import annotations
 
@@ -61,18 +61,18 @@ def make_certificate(member: str) -> MemberCertificate:
     )
 
 
-# From an answer to what gRPC makes of it, or from a handshake's beginning to its own copy, take microseconds.
+# The time from an answer to gRPC's use of it, or from a handshake's beginning to its own copy, is microseconds.
 SETTLE_S: Final = 0.05
 
 
 class TrustedCertificates:
     """Answers gRPC only when something has changed, and while no other handshake begins.
 
-    gRPC asks in a thread of its own for each handshake, and frees what it had at once, without a lock: another thread that begins a
+    gRPC calls it in its own thread for each handshake, and frees the former answer at once, without a lock: another thread that begins a
     handshake in that moment crashes the process (seen on grpcio 1.71 to 1.85, within 15 s of four clients that came and went).
 
-    read: what to trust by now, in PEM. It is called in threads.
-    answered: what gRPC got last; at first what *read* returns at once.
+    read: returns the certificates to trust now, in PEM. It is called in threads.
+    answered: gRPC's last answer; at first the result of *read*.
     """
 
     def __init__(
@@ -89,16 +89,16 @@ class TrustedCertificates:
         self._lock = threading.Lock()
 
     def changed(self) -> bytes | None:
-        """Return what to trust from now on; None for what was answered last.
+        """Return the certificates to trust from now on; None if they are those of the last answer.
 
-        Handshakes whose answer is a new one, and those right after it, take SETTLE_S longer.
+        Handshakes with a new answer, and those right after it, take SETTLE_S longer.
         """
         with self._lock:
             self._sleep(max(0.0, self._settled_s - self._now_s()))
             trusted = self._read()
             if trusted == self.answered:
                 return None
-            # Handshakes that have had their answer, and not yet their copy of what is replaced now.
+            # Wait for handshakes that have their answer, but not yet their copy of the replaced certificates.
             self._sleep(SETTLE_S)
             self.answered = trusted
             self._settled_s = self._now_s() + SETTLE_S

@@ -1,13 +1,13 @@
-"""Proofs of a password: how a client makes them, how a server checks them.
+"""Proofs of a password: made by clients, checked by servers.
 
-Both plugins of MySQL send ``H(password) XOR H(what the server stores, nonce)``: with the stored
-hash of a hash one can take the proof apart, hash what is left and compare.
+Both plugins of MySQL send ``H(password) XOR H(stored hash, nonce)``. The server stores the hash of
+a hash, so it can take the proof apart, hash the rest and compare.
 
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase_authentication_methods_native_password_authentication.html
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_caching_sha2_authentication_exchanges.html
 
-MariaDB's plugin ed25519 sends a signature as of RFC 8032, but with the password, of any length, in the place of the secret key.
-Libraries take keys of 32 bytes alone, so the curve is here. A signature takes 1 ms.
+MariaDB's plugin ed25519 sends a signature as in RFC 8032, but with the password, of any length, as the secret key.
+Libraries take only keys of 32 bytes, so the curve is implemented here. A signature takes 1 ms.
 https://mariadb.com/kb/en/authentication-plugin-ed25519/
 """
 
@@ -25,17 +25,17 @@ SHA2_PROOF_BYTES: Final = 32
 
 
 def stored_native(password: bytes) -> bytes:
-    """Return what a server stores for mysql_native_password: SHA1(SHA1(password))."""
+    """Return the hash stored for mysql_native_password: SHA1(SHA1(password))."""
     return sha1(sha1(password).digest()).digest()  # noqa: S324 - the protocol's hash
 
 
 def stored_sha2(password: bytes) -> bytes:
-    """Return what a server caches for caching_sha2_password: SHA256(SHA256(password))."""
+    """Return the hash cached for caching_sha2_password: SHA256(SHA256(password))."""
     return sha256(sha256(password).digest()).digest()
 
 
 def native_proof(password: bytes, nonce: bytes) -> bytes:
-    """Return the client's answer for mysql_native_password; no password, no bytes."""
+    """Return the client's reply for mysql_native_password; empty for no password."""
     if not password:
         return b""
     once = sha1(password).digest()  # noqa: S324
@@ -44,7 +44,7 @@ def native_proof(password: bytes, nonce: bytes) -> bytes:
 
 
 def sha2_proof(password: bytes, nonce: bytes) -> bytes:
-    """Return the client's first answer for caching_sha2_password; no password, no bytes."""
+    """Return the client's first reply for caching_sha2_password; empty for no password."""
     if not password:
         return b""
     once = sha256(password).digest()
@@ -66,7 +66,7 @@ def is_sha2_proof(
 ) -> bool:
     """Check a proof against SHA256(SHA256(password)), in the same time for every wrong one.
 
-    nonce_first: it was made with nonce and hash in the other order, as Rust's sqlx does.
+    nonce_first: it was made with nonce and hash in the other order, as by Rust's sqlx.
     """
     mask = sha256(nonce + stored if nonce_first else stored + nonce).digest()
     once = _xor(mask, proof[:SHA2_PROOF_BYTES].ljust(SHA2_PROOF_BYTES, b"\0"))
@@ -75,7 +75,7 @@ def is_sha2_proof(
 
 
 def masked_password(password: bytes, nonce: bytes) -> bytes:
-    """Return what is RSA-encrypted in full authentication without TLS: NUL added, nonce over it."""
+    """Return the text to encrypt with RSA in full authentication without TLS: the password and NUL, XOR the nonce."""
     return _xor(password + b"\0", nonce)
 
 
@@ -110,7 +110,7 @@ _NEUTRAL: Final[_Point] = (0, 1, 1, 0)
 
 
 def sign(password: bytes, message: bytes) -> bytes:
-    """Return the 64 bytes by which the password's owner answers *message*, the server's nonce."""
+    """Return the 64 bytes that prove the password in reply to *message*, the server's nonce."""
     digest = sha512(password).digest()
     secret = (int.from_bytes(digest[:32], "little") & (1 << 254) - 8) | 1 << 254
     public = _encoded(_times_base(secret))

@@ -1,4 +1,4 @@
-"""How a password is recognised: by clear text, or by what MySQL's account tables store of it. Pure."""
+"""Verification of a password, by clear text or by a hash from MySQL's account tables. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamfrom.proxy.passwords.scramble import stored_native, stored_sha2
 
 _ALPHABET: Final = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-# Which three digest bytes make each group of four characters, most significant first.
+# The three digest bytes that make each group of four characters, most significant first.
 _GROUPS: Final = (
     (0, 10, 20), (21, 1, 11), (12, 22, 2), (3, 13, 23), (24, 4, 14),
     (15, 25, 5), (6, 16, 26), (27, 7, 17), (18, 28, 8), (9, 19, 29),
@@ -26,10 +26,10 @@ ROUNDS_AT_ONCE: Final = 500
 
 
 def sha256_crypt(password: bytes, salt: bytes, rounds: int) -> Generator[None, None, bytes]:
-    """Make the 43 characters of the hash under "$A$005$…" of caching_sha2_password, and yield behind every ROUNDS_AT_ONCE.
+    """Make the 43 characters of the hash under "$A$005$…" of caching_sha2_password, and yield after every ROUNDS_AT_ONCE.
 
-    Ulrich Drepper's algorithm (https://www.akkadia.org/drepper/SHA-crypt.txt), but that MySQL uses the salt whole, at any length. Neither
-    the standard library nor OpenSSL has it. It costs about 3 ms at 5,000 rounds, on purpose, and over a second at MySQL's most rounds.
+    Ulrich Drepper's algorithm (https://www.akkadia.org/drepper/SHA-crypt.txt), except that MySQL uses the whole salt, at any length. Neither
+    the standard library nor OpenSSL has it. It costs about 3 ms at 5,000 rounds, on purpose, and over a second at MySQL's maximum of rounds.
     """
     size = len(password)
     alternate = sha256(password + salt + password).digest()
@@ -42,7 +42,7 @@ def sha256_crypt(password: bytes, salt: bytes, rounds: int) -> Generator[None, N
 
     p = _repeated(sha256(password * size).digest(), size)
     s = _repeated(sha256(salt * (16 + digest[0])).digest(), len(salt))
-    # What surrounds the digest depends on the round's number mod 2, 3 and 7 only: 42 pairs.
+    # The bytes around the digest depend only on the round's number mod 2, 3 and 7: 42 pairs.
     around = []
     for number in range(42):
         middle = (s if number % 3 else b"") + (p if number % 7 else b"")
@@ -85,15 +85,15 @@ class CryptHash:
 
 @dataclass(slots=True)
 class Verifier:
-    """The hashes of a password that recognise it."""
+    """The hashes by which a password is verified."""
 
     native: bytes | None = None  # SHA1(SHA1(password)), for mysql_native_password
     # SHA256(SHA256(password)), for caching_sha2_password without its slow path.
     sha2: bytes | None = None
-    # The hash a server stores for caching_sha2_password; needs one slow login.
+    # The hash that a server stores for caching_sha2_password; needs one slow login.
     crypt: CryptHash | None = None
     is_empty: bool = False
-    # What a full authentication learns where only the crypt hash is known, to be used as `sha2`.
+    # Found by a full authentication if only the crypt hash is known; used as `sha2` from then on.
     learnt: bytes | None = field(default=None, compare=False)
 
     @classmethod
@@ -116,7 +116,7 @@ class Verifier:
         return cls(crypt=_crypt_hash(raw))
 
     def is_password(self, password: bytes) -> Generator[None, None, bool]:
-        """Check clear text against whatever is known; for a crypt hash in pieces, as `sha256_crypt`."""
+        """Check clear text against any known hash; against a crypt hash in pieces, as `sha256_crypt`."""
         if self.crypt is not None:
             crypt = self.crypt
             digest = yield from sha256_crypt(password, crypt.salt, crypt.rounds)
@@ -126,7 +126,7 @@ class Verifier:
         return self.native is not None and compare_digest(stored_native(password), self.native)
 
     def decoy(self, seed: bytes) -> Verifier:
-        """Return a verifier of the same kind, made of *seed*, for names that no user has."""
+        """Return a verifier of the same kind, made from *seed*, for names that no user has."""
         if self.crypt is not None:
             digest = sha256(seed).hexdigest().encode()
             salt, made = digest[:_SALT_BYTES], digest[:_DIGEST_CHARACTERS]
@@ -152,5 +152,5 @@ def _crypt_hash(raw: bytes) -> CryptHash:
             "expected '*' and 40 hexadecimal digits, or '$A$005$' and the 63 characters "
             "that MySQL stores for caching_sha2_password"
         )
-    # MySQL writes the thousands in hexadecimal: the most it allows is 0xFFF.
+    # MySQL writes the thousands in hexadecimal; its maximum is 0xFFF.
     return CryptHash(int(form["thousands"], 16) * 1000, form["salt"], form["digest"])

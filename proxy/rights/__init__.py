@@ -1,19 +1,19 @@
-"""Whether a user's own account may do what the proxy does for it on the shards' account.
+"""Checks whether a user's own account may do what the proxy does for it on the shards' account.
 
-The server decides: it is asked as that user, by statements that match no row.
+The server decides: the proxy sends it, as that user, statements that match no row.
 
-* ``questions``: the statements that ask, by act; pure;
-* ``desk``: asks, on a connection of the account, and keeps the answers.
+* ``questions``: these statements, by act; pure;
+* ``desk``: sends them on a connection of the account, and keeps the answers.
 
-What runs on whose account:
+Which account runs which work:
 
-| what | account | before it |
+| work | account | checked first |
 |---|---|---|
-| a client's statements, COMMITs, acks by themselves or together with others of the account | the session's | |
-| CREATE, ALTER and DROP QUEUE, PAUSE, RESUME and REQUEUE; what a visitor does on the status page | the session's, or the visitor's | |
+| a client's statements, COMMITs, acks alone or together with others of the account | the session's | |
+| CREATE, ALTER and DROP QUEUE, PAUSE, RESUME and REQUEUE; a visitor's actions on the status page | the session's, or the visitor's | |
 | column definitions of a STREAM | the session's | |
-| rows of a STREAM, leases, purges, dead letters | the shards' | `Act.TAKE`, asked again while the stream is open |
-| acks that the dispatcher writes: in order of keys, early, on another member | the shards' | `Act.ACK`; while the answer is not known the ack runs on the session's connection |
+| rows of a STREAM, leases, purges, dead letters | the shards' | `Act.TAKE`, checked again while the stream is open |
+| acks that the dispatcher writes: in order of keys, early, on another member | the shards' | `Act.ACK`; until the answer is known the ack runs on the session's connection |
 | leases and early acks written before a statement that changes their rows | the shards' | `Act.CHANGE`, `Act.REMOVE` |
 | values of sequences | the shards' | `Act.DRAW` |
 | the messages that the status page shows | the shards' | `Act.BROWSE` |

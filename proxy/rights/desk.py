@@ -1,10 +1,10 @@
-"""Asks the servers what accounts may do, and keeps the answers.
+"""Queries the servers for accounts' rights, and keeps the answers.
 
-A question goes to its shard on a connection of the account, outside of every session's transaction. Questions of the same
-kind that come together are one. The rights that open streams need are asked again before their answers are too old, once
+A question goes to its shard on a connection of the account, outside of every session's transaction. Simultaneous questions of the
+same kind are sent once. The rights that open streams need are checked again before their answers are too old, once
 for all streams of an account.
 
-Servers read the rights on everything, and the roles, at a login, and those on a database when it becomes the current one. So
+Servers read global privileges and roles at login, and those on a database when it becomes the current one. So
 the first question goes to any connection of the pool, and each later one to a connection that has just logged in.
 """
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 KEPT_S: Final = 30.0
-# So many answers are kept; when there are more, the oldest go.
+# Up to this many answers are kept; beyond it the oldest are dropped.
 ANSWERS_MAX: Final = 50_000
 
 K = TypeVar("K", bound="Hashable")
@@ -45,16 +45,16 @@ T = TypeVar("T")
 class Answer(NamedTuple, Generic[T]):
     """An answer of a server."""
 
-    value: T  # what it is
-    asked_s: float  # when it was asked
+    value: T  # its content
+    asked_s: float  # when the question was sent
     generation: int  # how often `forget` had been called by then
 
 
 class Answers(Generic[K, T]):
     """The answers to questions *K*, and how long they hold. Pure.
 
-    An answer is fresh for KEPT_S from when it was asked, unless `forget` came between. A permission that is no longer fresh stands
-    for the grace as long as the server cannot be asked; a refusal does not, since it is asked again.
+    An answer is fresh for KEPT_S after its question was sent, unless `forget` was called meanwhile. While the server cannot be
+    queried, a permission that is no longer fresh stands for the grace; a refusal does not, because the question is sent again.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Answers(Generic[K, T]):
         self._answers: dict[K, Answer[T]] = {}
 
     def fresh(self, key: K, now_s: float) -> Answer[T] | None:
-        """Return the answer if it needs no new question."""
+        """Return the answer if it is still fresh."""
         found = self._answers.get(key)
         if (
             found is None
@@ -73,7 +73,7 @@ class Answers(Generic[K, T]):
         return found
 
     def last(self, key: K, now_s: float, grace_s: float) -> Answer[T] | None:
-        """Return the answer that stands in for one that cannot be had for *grace_s*."""
+        """Return the last answer, to stand in for at most *grace_s* for a fresh one."""
         found = self._answers.get(key)
         return None if found is None or now_s - found.asked_s >= KEPT_S + grace_s else found
 
@@ -82,7 +82,7 @@ class Answers(Generic[K, T]):
         return key in self._answers
 
     def keep(self, key: K, answer: Answer[T]) -> None:
-        """Keep the latest answer."""
+        """Keep *answer* if it is the latest."""
         before = self._answers.pop(key, None)
         if before is not None and before.asked_s > answer.asked_s:
             answer = before
@@ -91,20 +91,20 @@ class Answers(Generic[K, T]):
             del self._answers[next(iter(self._answers))]
 
     def forget(self) -> None:
-        """Have everything asked again."""
+        """Make all answers stale."""
         self.generation += 1
 
 
-# A statement that finds no row takes longer only while a lock on the table's definition is in its way.
+# A statement that finds no row takes longer only if a lock on the table's definition blocks it.
 ASK_TIMEOUT_S: Final = 5.0
-# The rights of open streams are asked again so often. With the question itself it stays within KEPT_S.
+# The rights of open streams are checked at this interval, so that the answer arrives within KEPT_S.
 ASK_AGAIN_S: Final = KEPT_S / 2
-# Of so many rights at once.
+# How many of these rights are checked at once.
 AT_ONCE_MAX: Final = 8
-# Connections besides `pool_size` that log in at a shard at once for that.
+# Connections besides `pool_size` that may log in at a shard at once for this.
 LOGINS_AT_ONCE_MAX: Final = 2
 
-# After privileges were checked: an UPDATE or DELETE without a key, where sql_safe_updates is on for all.
+# An error after the check of privileges: an UPDATE or DELETE without a key, if sql_safe_updates is on for all.
 _SAFE_UPDATES: Final = 1175
 _DATABASE: Final = query(
     b"SELECT schema_name FROM information_schema.schemata WHERE schema_name = DATABASE()"
@@ -115,26 +115,26 @@ _TABLES: Final = query(
 
 
 class Question(NamedTuple):
-    """A question: may the account do it there?"""
+    """A question: does the account have a right on a shard?"""
 
     account: Account
-    roles: str | None  # what SET ROLE takes; None for the roles of a login
+    roles: str | None  # the argument of SET ROLE; None for the roles of a login
     shard: ShardRuntime
-    right: Right | None  # None asks which tables of the shard's database the account sees
+    right: Right | None  # None: which tables of the shard's database does the account see?
 
 
 class _RightsReply(NamedTuple):
-    """What a server answered."""
+    """A server's reply."""
 
     refusal: BackendError | None
-    # The tables that it showed; None where the account does not even see the database.
+    # The tables that it listed; None if the account does not even see the database.
     tables: frozenset[str] | None = None
 
 
 class RightsDesk:
-    """The rights of all accounts. An account that is not a user's own is never asked about: it may do everything.
+    """The rights of all accounts. Only users' own accounts are checked: all others may do everything.
 
-    grace_s: returns how long a permission stands while the server cannot be asked.
+    grace_s: returns how long a permission stands while the server cannot be queried.
     spawn: runs a coroutine in the background and logs its failure.
     """
 
@@ -161,15 +161,15 @@ class RightsDesk:
     async def check(self, key: Question) -> None:
         """Return if the account has the right; a fresh answer costs nothing, and a new one a round trip.
 
-        Raises BackendError if the server refuses it, or the question; BackendUnavailable, PoolTimeout or BackendLost if it cannot be asked.
+        Raises BackendError if the server refuses it, or the question; BackendUnavailable, PoolTimeout or BackendLost if it cannot be queried.
         """
         if key.account.is_own:
             refusal = (await self._outcome(key)).refusal
             if refusal is not None:
-                raise refusal.with_traceback(None)  # kept, it would grow by a frame each time
+                raise refusal.with_traceback(None)  # otherwise each raise adds a frame
 
     def allows(self, account: Account, shard: ShardRuntime, right: Right) -> bool:
-        """Return whether it is known that *account* has *right*, with the roles of a login; if it is not, it is asked."""
+        """Return whether *account*, with the roles of a login, is known to have *right*; if unknown, start a check."""
         if not account.is_own:
             return True
         key, now_s = Question(account, None, shard, right), asyncio.get_running_loop().time()
@@ -179,7 +179,7 @@ class RightsDesk:
         return found is not None and found.value.refusal is None
 
     async def sight(self, keys: Sequence[Question]) -> Sight:
-        """Return what an account sees of the keyspaces of some shards; the rights of *keys* are None.
+        """Return the tables that an account sees in the keyspaces of some shards; the rights of *keys* are None.
 
         Of a keyspace it sees the tables that it sees on all shards that can be asked. Raises the error of one if none can.
         """
@@ -203,7 +203,7 @@ class RightsDesk:
     def watch(
         self, keys: Sequence[Question], refused: Callable[[StreamfromError], None]
     ) -> Callable[[], None]:
-        """Call *refused* when one of *keys*, which were allowed, is no longer; return what ends that."""
+        """Call *refused* when one of *keys*, which were allowed, is no longer allowed; return a function that ends the watch."""
         for key in keys:
             self._watchers[key].add(refused)
         if keys and not self._is_watching:
@@ -219,12 +219,12 @@ class RightsDesk:
         return unwatch
 
     def changed(self) -> None:
-        """Have everything asked again: a statement has changed what accounts may do."""
+        """Make all answers stale, because a statement has changed accounts' rights."""
         self._answers.forget()
         self._changed.set()
 
     def tables_changed(self, _keyspace: str) -> None:
-        """Have it asked again which tables accounts see."""
+        """Make the next reader query again which tables accounts see."""
         self._defined_s = asyncio.get_running_loop().time()
 
     # --- asking ---------------------------------------------------------------------------
@@ -236,7 +236,7 @@ class RightsDesk:
         return found.value
 
     async def _ask(self, key: Question) -> _RightsReply:
-        """Ask, or wait for the question that is under way; it is answered even if the one who asks gives up."""
+        """Send the question, or wait for the same one under way; it completes even if its caller gives up."""
         return await asyncio.shield(self._begin(key))
 
     def _begin(self, key: Question) -> asyncio.Task[_RightsReply]:
@@ -250,11 +250,11 @@ class RightsDesk:
         return asking
 
     async def _answered(self, key: Question) -> _RightsReply:
-        """Return the answer, or the last one while the server cannot be asked. Raises as `check`."""
+        """Return the answer, or the last one while the server cannot be queried. Raises as `check`."""
         loop, generation = asyncio.get_running_loop(), self._answers.generation
         asked_s = loop.time()
         last = self._standing(key)
-        if not key.shard.is_answering:  # it would be waited for
+        if not key.shard.is_answering:  # else the question would wait for it
             if last is not None and last.generation == generation:
                 return last.value
             if key.right is None:
@@ -273,13 +273,13 @@ class RightsDesk:
         return outcome
 
     def _standing(self, key: Question) -> Answer[_RightsReply] | None:
-        """Return the last answer where that was a permission which still stands."""
+        """Return the last answer if it was a permission that still stands."""
         now_s = asyncio.get_running_loop().time()
         last = self._answers.last(key, now_s, self._grace_s())
         return None if last is None or last.value.refusal is not None else last
 
     async def _tables(self, key: Question) -> frozenset[str] | None:
-        """Put the question to the server; return the tables that it shows, if it is about these."""
+        """Send the question to the server; return the tables that it lists, if they are the question."""
         if key.right is not None:
             await self._ask_server(key, list(map(query, key.right.statements())))
             return None
@@ -310,9 +310,9 @@ class RightsDesk:
         try:
             return await _answers(key, backend, packets)
         finally:
-            # Without all answers it is closed by now, and the pool drops it.
+            # If an answer is missing, the connection is closed by now and the pool drops it.
             if key.roles is not None:
-                shard.pool.discard(backend)  # nothing but a login undoes SET ROLE
+                shard.pool.discard(backend)  # only a login undoes SET ROLE
             else:
                 shard.pool.release(backend)
                 shard.pool.forget_owner(owner, backend)
@@ -320,7 +320,7 @@ class RightsDesk:
     # --- watching -------------------------------------------------------------------------
 
     async def _keep_watch(self) -> None:
-        """Ask for what open streams need, until there are none."""
+        """Check the rights of open streams until there are none."""
         try:
             while self._watchers:
                 try:
@@ -365,14 +365,14 @@ async def _answers(
         if answer.error is not None and answer.error.code != _SAFE_UPDATES:
             error = answer.error.exception()
             if ending_of(error) is Ending.READ_ONLY:
-                # A statement outside a transaction waits for the shard.
+                # Outside a transaction, a statement waits until the shard is back.
                 raise BackendUnavailable(shard.keyspace, shard.name, str(error))
             raise error
     return answers
 
 
 def _refusal(key: Question, error: BackendError) -> BackendError:
-    """Return a server's refusal with the shard, and with what to grant."""
+    """Return a server's refusal with the shard and the grant that is missing."""
     text = f"{error} (shard {key.shard}"
     if key.right is not None:
         table = ".".join(map(quote_identifier, (key.shard.database, key.right.table)))

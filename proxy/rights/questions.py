@@ -1,7 +1,7 @@
-"""What asks a server whether an account may do something with a table. Pure.
+"""Statements that check on a server whether an account may do something with a table. Pure.
 
-A question is statements that match no row, so that the server checks the grants and does nothing: no trigger fires, no row
-is locked. They name only the columns that the act needs, since a user may have grants on columns alone. `WHERE FALSE` needs
+The statements of a question match no row, so that the server checks the grants and does nothing: no trigger fires, no row
+is locked. They name only the columns that the act needs, because a user may have grants on single columns. `WHERE FALSE` needs
 no SELECT, and `sql_safe_updates` allows it.
 
 | act | what a user does | needs |
@@ -9,7 +9,7 @@ no SELECT, and `sql_safe_updates` allows it.
 | TAKE | STREAM | SELECT on its columns and the id, UPDATE on time_next and time_acked |
 | ACK | an ack that the dispatcher writes | SELECT on the id and time_acked, UPDATE on time_next and time_acked |
 | COUNT | an ack that counts the first send, on a table with lazy leases | SELECT on epoch and time_next, UPDATE on epoch |
-| CHANGE | a write before which leases and early acks are written | UPDATE on time_next |
+| CHANGE | a write that needs leases and early acks written first | UPDATE on time_next |
 | REMOVE | the same for DELETE and REPLACE | DELETE |
 | BROWSE | the messages on the status page | SELECT on the columns shown |
 | DRAW | values of a sequence | SELECT on its row, UPDATE on next_id |
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Shape
 
 
-# Access denied to a database, to an account, to a table, to a column; an unknown database. Every other error, such as that
-# of a server that is read-only, does not concern the account.
+# Access denied to a database, to an account, to a table, to a column; an unknown database. All other errors, such as that
+# of a read-only server, do not concern the account.
 REFUSALS: Final = frozenset({1044, 1045, 1049, 1142, 1143})
 
 _DEFINES: Final = frozenset({"CREATE", "ALTER", "DROP", "RENAME", "SET"})
@@ -42,7 +42,7 @@ _STATUS: Final = ("priority", "epoch", "time_next", "time_acked")
 
 
 class Act(Enum):
-    """What a user wants to do."""
+    """The acts that need a right."""
 
     TAKE = "STREAM"
     ACK = "an acknowledgement"
@@ -67,7 +67,7 @@ class Right(NamedTuple):
 
     @property
     def grants(self) -> str:
-        """What GRANT calls the right, without the table."""
+        """The privileges as in GRANT, without the table."""
         parts = []
         if self.selected:
             parts.append(f"SELECT ({', '.join(map(quote_identifier, self.selected))})")
@@ -78,7 +78,7 @@ class Right(NamedTuple):
         return ", ".join(parts)
 
     def statements(self) -> list[bytes]:
-        """Return the statements that a server answers without an error if the account has the right."""
+        """Return the statements that succeed if the account has the right."""
         table = quoted(self.table)
         found = []
         if self.selected:
@@ -115,7 +115,7 @@ def acknowledge(table: MessageTable) -> Right:
 
 
 def count(table: MessageTable) -> Right:
-    """Return the right to count, with an ack, the send that no lease has counted."""
+    """Return the right to count, with an ack, the first send, which no lease has counted."""
     return Right(Act.COUNT, table.name, ("epoch", "time_next"))
 
 
@@ -139,7 +139,7 @@ def draw(sequence: str) -> Right:
 
 
 def changes_rights(shape: Shape) -> bool:
-    """Return whether a statement of this *shape* may change what accounts may do."""
+    """Return whether a statement of this *shape* may change accounts' privileges."""
     if shape.verb in {"GRANT", "REVOKE"}:
         return True
     if shape.verb == "FLUSH":

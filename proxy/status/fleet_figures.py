@@ -1,8 +1,8 @@
-"""What the members of a fleet report, as one. Pure.
+"""Merges the reports of a fleet's members. Pure.
 
-What has happened adds up, by bucket where it is a time. What a queue holds on a shard is reported by the member that
-dispatches the shard, which alone knows it. A stream is reported by the member that its client is connected to, with what
-the dispatchers of its shards have sent to it and know it to hold.
+Counts of events are added up, by bucket if they are times. A shard's queue figures come from the member that
+dispatches the shard, because only it knows them. A stream is reported by the member that its client is connected to,
+with the counts of sent and unacknowledged messages from its shards' dispatchers.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class QueueAtMember:
-    """What another member reports of a queue."""
+    """Another member's report of a queue."""
 
     keyspace: str
     table: str
-    streams: int  # those of its own clients
-    # Those that it dispatches, and those on which something has happened through it.
+    streams: int  # its own clients' streams
+    # The shards that it dispatches, and those with events that it caused.
     shards: tuple[ShardFigures, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class MemberFigures:
-    """What another member reports; what it was not asked for is empty."""
+    """Another member's report; parts that were not requested are empty."""
 
     member: MemberStatus
     queues: tuple[QueueAtMember, ...] = ()
@@ -52,18 +52,18 @@ class MemberFigures:
 
 @dataclass(frozen=True, slots=True)
 class MembersFigures:
-    """What all other members report."""
+    """The reports of all other members."""
 
     answers: tuple[MemberFigures, ...] = ()  # in the order of the members' ids
     unanswered: tuple[Unanswered, ...] = ()  # members that report nothing
 
     @property
     def has_gap(self) -> bool:
-        """Return whether a member is missing that answers at other times; one without an address never does."""
+        """Return whether a member did not answer that has an address; one without never answers."""
         return any(each.address for each in self.unanswered)
 
     def parts(self) -> dict[tuple[str, str], list[QueueAtMember]]:
-        """Return what they report of each queue, by keyspace and table."""
+        """Return the members' reports of each queue, by keyspace and table."""
         parts: dict[tuple[str, str], list[QueueAtMember]] = {}
         for answer in self.answers:
             for part in answer.queues:
@@ -74,7 +74,7 @@ class MembersFigures:
 def merged_queue(
     own: QueueFigures, parts: Sequence[QueueAtMember], unanswered: Iterable[Unanswered]
 ) -> QueueFigures:
-    """Return a queue as all members know it, of which this process knows *own*."""
+    """Return a queue's figures over all members; *own* are the figures of this process."""
     missing = tuple(str(each) for each in unanswered)
     if not parts and not missing:
         return own
@@ -95,8 +95,8 @@ def merged_queue(
 def _merged_shard(own: ShardFigures, told: Sequence[ShardFigures]) -> ShardFigures:
     known = own, *told
     dispatcher = next((each for each in known if each.is_dispatched), own)
-    # How many rows wait any member may ask the shard, if the dispatcher does not hold them all, and
-    # what the shard has parked every member asks that does not hold them all itself.
+    # If the dispatcher does not hold all rows in memory, any member may query the shard for the depth;
+    # every member that does not hold them all queries the shard for the parked messages.
     depth = own.depth if dispatcher.depth is None else dispatcher.depth
     return replace(
         dispatcher,
@@ -108,14 +108,14 @@ def _merged_shard(own: ShardFigures, told: Sequence[ShardFigures]) -> ShardFigur
 
 
 def merged_streams(told: Iterable[StreamStatus]) -> list[StreamStatus]:
-    """Return the streams whose clients are known, each with what its dispatchers report of it."""
+    """Return the streams whose clients are known, each with its dispatchers' figures."""
     found: dict[tuple[int, str, str], list[StreamStatus]] = {}
     for each in told:
         found.setdefault((each.connection_id, each.keyspace, each.queue), []).append(each)
     return [
         replace(
             parts[0],
-            # Each dispatcher has a window of its own for what it sends.
+            # Each dispatcher has its own window for sending.
             client=replace(client, prefetch=sum(p.window for p in parts) or client.prefetch),
             delivered=sum(part.delivered for part in parts),
             unacked=sum(part.unacked for part in parts),

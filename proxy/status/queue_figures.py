@@ -1,6 +1,6 @@
-"""The figures of a queue: one line for each. Pure.
+"""The figures of a queue, one line each. Pure.
 
-The columns of `streamfrom.queues`, the metrics, the tables of a terminal and of the status page are made of this list.
+This list defines the columns of `streamfrom.queues`, the metrics, and the tables of a terminal and of the status page.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Number: TypeAlias = int | float | None
 
 
 class Unit(StrEnum):
-    """What a figure counts. TOTAL: since the start of the processes. SWITCH: 0 or 1. RATE: messages a second."""
+    """The unit of a figure. TOTAL: since the start of the processes. SWITCH: 0 or 1. RATE: messages per second."""
 
     COUNT = "count"
     TOTAL = "total"
@@ -29,10 +29,10 @@ class Unit(StrEnum):
 
 
 class QueueLook:
-    """A queue at a moment.
+    """A queue at one moment.
 
-    is_known: no member is missing that may dispatch one of its shards.
-    is_cached: memory has ids of every shard; it knows none of a queue without streams.
+    is_known: every member that may dispatch one of its shards has answered.
+    is_cached: memory has ids of every shard; False for a queue without streams.
     """
 
     def __init__(self, queue: QueueFigures, now_ns: int) -> None:
@@ -45,7 +45,7 @@ class QueueLook:
         self.now_ns = now_ns
 
     def sum(self, name: str) -> int | None:
-        """Return a figure of all shards together; None if one is not known."""
+        """Return the sum of a figure over all shards; None if one is unknown."""
         counts = [getattr(shard, name) for shard in self.figures.shards]
         return None if None in counts else sum(counts)
 
@@ -53,14 +53,14 @@ class QueueLook:
 class Figure(NamedTuple):
     """A figure of a queue."""
 
-    name: str  # the column, and the key in JSON
+    name: str  # the column's name, and the key in JSON
     unit: Unit
     read: Callable[[QueueLook], Number]
     help: str  # a sentence or two for the metrics and the page
-    # Its name without `streamfrom_`, a counter if it ends with `_total`; empty for none.
+    # The metric's name without `streamfrom_`, a counter if it ends with `_total`; empty for none.
     metric: str = ""
-    label: str = ""  # what the page calls it; empty if it is not shown there
-    heading: str = ""  # the same for a terminal
+    label: str = ""  # the label on the status page; empty if it is not shown there
+    heading: str = ""  # the heading on a terminal; empty if it is not shown there
 
 
 def _sum(name: str) -> Callable[[QueueLook], Number]:

@@ -1,6 +1,6 @@
-"""The tables of the schema `streamfrom`, as columns and rows. Pure: figures go in.
+"""The tables of the schema `streamfrom`, as columns and rows, made from figures. Pure.
 
-Times are given as ages in seconds, which need no clock and no time zone to be compared. A figure that is not known is None.
+Times are ages in seconds, which can be compared without a clock or a time zone. An unknown figure is None.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 StatusValue: TypeAlias = str | int | float | None
 StatusRow: TypeAlias = tuple[StatusValue, ...]
 
-# What `SqlType.TEXT` takes; JSON_TABLE would make NULL of more.
+# The length of `SqlType.TEXT`; JSON_TABLE would turn longer texts into NULL.
 TEXT_MAX: Final = 4096
 
 SCHEMA: Final = "streamfrom"
@@ -37,7 +37,7 @@ _SHOWS_TABLES: Final = frozenset({("TABLES",), ("FULL", "TABLES")})
 
 
 def is_status(shape: Shape, schema: str | None) -> bool:
-    """Return whether these tables answer a statement. *schema*: the session's target if that is no keyspace."""
+    """Return whether these tables answer a statement. *schema*: the session's target if it is not a keyspace."""
     if shape.kind is Kind.SHOW:
         if shape.words[:2] == QUEUE_STATUS:
             return True
@@ -51,13 +51,13 @@ def is_status(shape: Shape, schema: str | None) -> bool:
 def names_schema(shape: Shape) -> bool:
     """Return whether a statement that these tables do not answer names their schema.
 
-    The database of that name on the servers is the proxies' own, and no client's.
+    The database of that name on the servers belongs to the proxies and is closed to clients.
     """
     template = shape.template
     if b"streamfrom" not in template.lower() or is_status(shape, None):
         return False
     if shape.kind is Kind.SELECT and not shape.uses & Uses.UNPARSED:
-        return False  # its tables are known: `is_status`
+        return False  # its tables are known: see `is_status`
     tokens = statement_tokens(template)
     keys = [token.key for token in tokens]
     is_show, is_of_databases = shape.kind is Kind.SHOW, keys[1] in _DATABASE
@@ -69,12 +69,12 @@ def names_schema(shape: Shape) -> bool:
 
 
 def is_own_schema(schema: str | None) -> bool:
-    """Return whether a name is that of the schema; case does not count, as with `information_schema`."""
+    """Return whether *name* is that of the schema; case does not count, as with `information_schema`."""
     return schema is not None and schema.lower() == SCHEMA
 
 
 class SqlType(StrEnum):
-    """What a column is to a server."""
+    """The SQL type of a column."""
 
     NAME = "VARCHAR(255) CHARACTER SET utf8mb4"
     TEXT = "VARCHAR(4096) CHARACTER SET utf8mb4"
@@ -86,7 +86,7 @@ Read: TypeAlias = "Callable[[Any, int], StatusValue]"
 
 
 class StatusColumn(NamedTuple):
-    """A column of a table. read: makes its value of a record, at a moment in nanoseconds."""
+    """A column of a table. read: computes its value from a record, at a time in nanoseconds."""
 
     name: str
     type: SqlType
@@ -94,7 +94,7 @@ class StatusColumn(NamedTuple):
 
 
 def _columns(**columns: SqlType | tuple[SqlType, Read]) -> tuple[StatusColumn, ...]:
-    """Return columns by their names; of a type alone is what shows the attribute of its name, None without one."""
+    """Return columns by name. A column given only by its type shows the attribute of that name, None if there is none."""
     return tuple(
         StatusColumn(name, column, _attribute(name))
         if isinstance(column, SqlType)
@@ -217,17 +217,17 @@ class ShardStatus:
     shard: str
     server: str
     version: str
-    last_error: str | None  # why it is not available, None while it is
+    last_error: str | None  # why it is not available; None while it is
     pool_size: int
     pool_open: int
     pool_in_use: int
     pool_waiters: int
-    is_dispatched: bool = True  # whether the process sends the messages of the shard
+    is_dispatched: bool = True  # whether this process delivers the messages of the shard
     member: str | None = None  # the id of the process
 
     @property
     def is_up(self) -> bool:
-        """Return whether it is available."""
+        """Return whether the primary is available."""
         return self.last_error is None
 
 
@@ -235,7 +235,7 @@ class ShardStatus:
 class MemberStatus:
     """One process."""
 
-    member: str | None  # its id in its fleet; None for one that is alone
+    member: str | None  # its id in its fleet; None for a process alone
     version: str
     uptime_s: float
     connections: int
@@ -243,17 +243,17 @@ class MemberStatus:
     questions: int
     is_stopping: bool
     connections_max: int = 0  # how many clients may be connected
-    # When its certificate for clients ends, as Unix time; None without one.
+    # When its certificate for clients expires, as Unix time; None without one.
     certificate_expires_s: float | None = None
-    address: str = ""  # where other members reach it, host:port; empty for nowhere
-    dispatches: tuple[str, ...] = ()  # the shards whose messages it sends, as keyspace/shard
-    # Its clock, as Unix time; None where it does not report it.
+    address: str = ""  # where other members reach it, host:port; empty if they cannot
+    dispatches: tuple[str, ...] = ()  # the shards whose messages it delivers, as keyspace/shard
+    # Its clock, as Unix time; None if not reported.
     clock_unix_s: float | None = None
     is_answering = True
 
     @property
     def certificate_expires_in_s(self) -> float | None:
-        """Return when its certificate ends, from its own clock on."""
+        """Return the seconds until its certificate expires, by its own clock."""
         if self.clock_unix_s is None or self.certificate_expires_s is None:
             return None
         return self.certificate_expires_s - self.clock_unix_s
@@ -261,7 +261,7 @@ class MemberStatus:
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """A member that is there and reports nothing. error: why."""
+    """A member that exists but reports nothing. error: why."""
 
     member: str
     version: str
@@ -270,7 +270,7 @@ class Unanswered:
     is_answering = False
 
     def __str__(self) -> str:
-        """Return who it is, and why."""
+        """Return the member's id and the error."""
         place = f" at {self.address}" if self.address else ""
         return f"member {self.member}{place}: {self.error}"
 
@@ -283,22 +283,22 @@ class StreamClient:
     host: str
     opened_ns: int
     prefetch: int
-    shards: str | None  # those that the stream is narrowed to, with commas; None for all
-    member: str | None = None  # the process that it is connected to
+    shards: str | None  # the shards that the stream is restricted to, with commas; None for all
+    member: str | None = None  # the process that the client is connected to
 
 
 @dataclass(frozen=True, slots=True)
 class StreamStatus:
-    """What a process knows of a stream."""
+    """The state of a stream as a process knows it."""
 
     connection_id: int
     keyspace: str
     queue: str
-    # None of a stream that it dispatches to, and whose client is another process's.
+    # None for a stream that this process dispatches to if the client is another process's.
     client: StreamClient | None
     delivered: int
     unacked: int
-    # As of `StreamFigures`.
+    # As in `StreamFigures`.
     oldest_unacked_ns: int | None
     stalled_since_ns: int | None
     window: int = 0
@@ -309,14 +309,14 @@ def queue_rows(
 ) -> list[StatusRow]:
     """Return the rows of `QUEUES`; *errors* are the tables that cannot be used, with their keyspaces."""
     rows = rows_of("queues", (QueueLook(queue, now_ns) for queue in queues), now_ns)
-    # Between keyspace and queue, which stand first, and error and unanswered, which stand last.
+    # Between keyspace and queue, which come first, and error and unanswered, which come last.
     blanks: StatusRow = (None,) * len(FIGURES)
     rows += [(keyspace, error.table, *blanks, error.reason, None) for keyspace, error in errors]
     return sorted(rows, key=lambda row: (str(row[0]), str(row[1])))
 
 
 def rows_of(table: str, records: Iterable[Any], now_ns: int) -> list[StatusRow]:
-    """Return the rows of one of `TABLES` that *records* make; those of `queues` are of `QueueLook`."""
+    """Return the rows of one of `TABLES` made from *records*; the records of `queues` are `QueueLook`s."""
     columns = TABLES[table]
     return [tuple(column.read(record, now_ns) for column in columns) for record in records]
 
@@ -324,7 +324,7 @@ def rows_of(table: str, records: Iterable[Any], now_ns: int) -> list[StatusRow]:
 def stream_status(
     streams: Iterable[StreamFigures], processes: Iterable[Process], member: str | None
 ) -> list[StreamStatus]:
-    """Return what process *member* knows of the streams of *processes*, and of other members' clients."""
+    """Return the streams of *processes* and of other members' clients, as process *member* knows them."""
     clients = {process.connection_id: process for process in processes}
     return [
         StreamStatus(

@@ -1,4 +1,4 @@
-"""Gathers what the tables of the schema `streamfrom` are made of: from this process, and from the others of its fleet."""
+"""Gathers the data for the tables of the schema `streamfrom`, from this process and the other members of its fleet."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What an account sees."""
+    """The keyspaces and tables that an account sees."""
 
-    # The names of the tables that it sees, by the keyspaces that it sees; None for everything.
+    # The names of its visible tables, by visible keyspace; None for everything.
     tables: Mapping[str, frozenset[str]] | None = None
 
     def sees(self, keyspace: str, table: str | None = None) -> bool:
@@ -43,14 +43,14 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Who reads the tables.
+    """A reader of the tables.
 
     A user sees the queues and the shards that its account sees, and the streams of the connections that SHOW PROCESSLIST
     shows it.
     """
 
     user: User
-    is_admin: bool  # it may see every connection
+    is_admin: bool  # whether it may see every connection
     processes: Sequence[Process]  # the connections of this process that it may see
     sight: Sight = Sight()
 
@@ -59,32 +59,32 @@ class OtherFigures(Protocol):
     """The figures of the other members: `fleet.member_calls.FleetCalls`."""
 
     async def ask(self, tables: Iterable[str], viewer: Viewer | None = None) -> MembersFigures:
-        """Return what they report for *tables*; a member that does not answer within a second is named instead.
+        """Return the other members' figures for *tables*; a member that does not answer within a second is listed as unanswered.
 
-        viewer: whose streams are shown; none without one.
+        viewer: the reader whose streams are shown; none without one.
         """
 
 
 @dataclass(slots=True)
 class StatusSource:
-    """What one process knows, and whom it asks for the rest."""
+    """The status that one process knows, and access to the other members' figures."""
 
     watch: Watch
     registry: Registry
     clock: Clock
     # The primaries, by the names of keyspace and shard.
     shards: Mapping[tuple[str, str], ShardRuntime]
-    member: Callable[[], status_rows.MemberStatus]  # returns what this process says of itself
-    # Whether this process sends the messages of a shard of a keyspace.
+    member: Callable[[], status_rows.MemberStatus]  # returns this process's status
+    # Whether this process delivers the messages of a shard of a keyspace.
     dispatches: Callable[[str, ShardName], bool] = lambda *_: True
-    others: OtherFigures = field(init=False)  # the membership sets it, by `serve`
+    others: OtherFigures = field(init=False)  # the membership sets it, in `serve`
 
     async def rows(
         self, names: Iterable[str], viewer: Viewer, others: MembersFigures | None = None
     ) -> dict[str, list[status_rows.StatusRow]]:
         """Return the rows of the tables *names* that *viewer* may see, of the whole fleet.
 
-        others: what the other members have reported for them; they are asked if it is None.
+        others: the other members' reports for these tables; None fetches them.
         """
         names = set(names)
         if others is None:
@@ -100,7 +100,7 @@ class StatusSource:
         return rows
 
     def _records(self, name: str, others: MembersFigures, viewer: Viewer) -> list[Any]:
-        """Return what the rows of a table are made of, in their order."""
+        """Return the records behind the rows of a table, in their order."""
         if name == "streams":
             told = [stream for answer in others.answers for stream in answer.streams]
             streams = merged_streams([*self.stream_status(viewer.processes), *told])
@@ -135,7 +135,7 @@ class StatusSource:
     ) -> list[QueueFigures]:
         """Return the figures of the queues that can be used and that *viewer* may see, of the whole fleet.
 
-        others: what the other members have reported for `queues`.
+        others: the other members' reports for `queues`.
         """
         parts, merged = others.parts(), []
         async for some in in_turns(await self.watch.queues()):
@@ -177,11 +177,11 @@ class StatusSource:
         ]
 
     def stream_status(self, processes: Iterable[Process]) -> list[status_rows.StreamStatus]:
-        """Return what this process knows of the streams of *processes* and of other members' clients."""
+        """Return the streams of *processes* and of other members' clients, as far as this process knows them."""
         return status_rows.stream_status(self.watch.streams(), processes, self.member().member)
 
 
 def _as_seen(member: status_rows.MemberStatus, viewer: Viewer) -> status_rows.MemberStatus:
-    """Return what *viewer* may know of a member: no names of other keyspaces."""
+    """Return the part of a member's status that *viewer* may know, without the names of other keyspaces."""
     dispatches = (one for one in member.dispatches if viewer.sight.sees(one.rpartition("/")[0]))
     return replace(member, dispatches=tuple(dispatches))

@@ -1,7 +1,7 @@
-"""The tables that a terminal shows, of rows as JSON has them. Pure.
+"""The tables for a terminal, made from rows as in JSON. Pure.
 
-rich lays them out: it knows how many columns of a terminal a character takes. It loads in a tenth of a second, which is why only a
-table loads it.
+rich lays them out, because it knows how many columns of a terminal a character takes. It is imported only when a table is
+made, because the import takes a tenth of a second.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from streamfrom.proxy.status.queue_figures import FIGURES, Unit
 StatusRecord: TypeAlias = "Mapping[str, Any]"
 
 UNKNOWN: Final = "-"
-# Wider than any table: a terminal wraps it, or `top` cuts it.
+# Wider than any table: the terminal wraps it, or `top` cuts it.
 _WIDTH: Final = 10_000
-# A unit, and from which count on it is taken: four digits are read at a glance.
+# A unit and the count from which it is used: four digits are read at a glance.
 _COUNTS: Final = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
-# A unit, how many seconds it is, and from how many on it is taken.
+# A unit, its length in seconds, and the time from which it is used.
 _TIMES: Final = (("d", 86_400, 172_800), ("h", 3600, 7200), ("m", 60, 120))
 
 
@@ -38,13 +38,13 @@ class TerminalColumn(NamedTuple):
     """A column of a table."""
 
     heading: str
-    key: str  # of a row's value, by which rows are sorted
+    key: str  # the key of a row's value; rows are sorted by it
     show: Callable[[Any], str]
-    is_total: bool = False  # counted since the start, so a second sample shows a rate
+    is_total: bool = False  # counted since the start, so that a second sample gives a rate
 
 
 def text_of(value: object) -> str:
-    """Return a text with control characters escaped."""
+    """Return *value* as text with control characters escaped."""
     return UNKNOWN if value is None else printable(str(value))
 
 
@@ -53,7 +53,7 @@ def _yes(value: object) -> str:
 
 
 def count_text(count: float | None) -> str:
-    """Return a count in at most five characters up to 10**12."""
+    """Return a count in at most five characters, up to 10**12."""
     if count is None:
         return UNKNOWN
     for size, unit in _COUNTS:
@@ -74,7 +74,7 @@ def time_text(seconds: float | None) -> str:
     return f"{seconds * 1000:.0f}ms"
 
 
-# How a figure is shown, and whether a second sample shows a rate.
+# The format of each unit, and whether a second sample gives a rate.
 _SHOWS: Final = {
     Unit.COUNT: (count_text, False),
     Unit.TOTAL: (count_text, True),
@@ -123,11 +123,11 @@ VIEWS: Final[Mapping[str, Sequence[TerminalColumn]]] = {
 
 
 def table_lines(view: str, sample: TableSample, before: TableSample | None = None) -> list[str]:
-    """Return a heading and a line for each row, as wide as they are.
+    """Return a heading and one line per row, at full width.
 
-    The line of a queue that cannot be used ends with the reason, that of figures that lack a member with which.
+    The line of a queue that cannot be used ends with the reason; that of incomplete figures ends with the missing members.
 
-    before: an earlier sample, from which on rates are shown instead of totals.
+    before: an earlier sample, used to show rates instead of totals.
     """
     from rich.console import Console
     from rich.table import Table
@@ -166,7 +166,7 @@ def _cell(
     if view == "queues" and column.key == "queue":
         return _name(row)
     if column.is_total and took_s > 0:
-        # A queue that was not there before, and a proxy that has started again and counts from zero.
+        # A new queue, or a proxy that has restarted and counts from zero.
         was = None if before is None else before[column.key]
         return (
             UNKNOWN

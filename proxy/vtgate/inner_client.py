@@ -1,7 +1,7 @@
-"""A client of this proxy inside its own process: what comes by gRPC or from the status page becomes a session like all others.
+"""A client of this proxy inside its own process: gRPC calls and status page actions run in sessions like all others.
 
-So a login's limits and waits, the servers' grants, KILL, PROCESSLIST and the end of the proxy are those of the wire, and
-there is no second way to any of them. The session takes the host of the caller, not that of the socket pair.
+Login limits and delays, the servers' grants, KILL, PROCESSLIST and shutdown therefore work as on the wire, without
+a second implementation. The session takes the host of the caller, not that of the socket pair.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     AcceptWith = Callable[[Services, Link], Owner]
 
 
-# What is taken at once becomes one message; one row may be longer.
+# Bytes that are read at once become one message; one row may be longer.
 READ_BYTES: Final = 64 << 10
 
 
 class InnerLink(Link):
     """One end of a socket pair that stands for a client elsewhere.
 
-    owner_of: as of `Link`.
+    owner_of: as in `Link`.
     host: the client's address.
     """
 
@@ -55,15 +55,15 @@ class InnerLink(Link):
 
     @property
     def is_loopback(self) -> bool:
-        """True when the client is on this machine."""
+        """Whether the client is on this machine."""
         return is_loopback(self._host)
 
 
 class InnerClient:
-    """A session of this proxy, one statement after the other."""
+    """A session of this proxy that runs one statement after the other."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # The definitions of the columns of the statement's rows, once there is one.
+        # The column definitions of the statement's rows, once they have arrived.
         self.columns: list[bytes] = []
         self._ok: Ok | None = None
         self._reader = reader
@@ -73,11 +73,11 @@ class InnerClient:
     async def open(
         cls, accept: Accept, host: str, user: str, password: str, database: str
     ) -> InnerClient:
-        """Return a session that is logged in. Raises BackendError, in the words of the wire, if the login is refused.
+        """Return a session that is logged in. Raises BackendError, worded as on the wire, if the login is refused.
 
         accept: makes the session of a link.
-        host: where the client is.
-        database: a target as of USE, which is a keyspace or one of its shards.
+        host: the client's host.
+        database: a target as in USE, which is a keyspace or one of its shards.
         """
         ours, theirs = socket.socketpair()
         loop = asyncio.get_running_loop()
@@ -99,7 +99,7 @@ class InnerClient:
     async def rows(self, sql: bytes) -> AsyncIterator[list[bytes]]:
         """Run a statement; yield the payloads of its rows, some at a time, [] once the columns are known.
 
-        What is not taken is not read, and so not sent to this session. Raises BackendError if it fails, perhaps behind some rows.
+        Rows are read, and so sent to this session, only as they are consumed. Raises BackendError if it fails, perhaps after some rows.
         """
         self._writer.write(query(sql))
         collector = RowCollector()
@@ -117,7 +117,7 @@ class InnerClient:
         self._ok = collector.ok
 
     async def run(self, sql: bytes) -> Ok:
-        """Run a statement that gives no rows. Raises BackendError."""
+        """Run a statement that returns no rows. Raises BackendError."""
         async for _ in self.rows(sql):
             pass
         assert self._ok is not None
@@ -129,21 +129,21 @@ class InnerClient:
         except OSError:
             data = b""
         if not data:
-            # The session says why before it goes, if it can say anything.
+            # The session sends the reason before it ends, if it can.
             raise BackendError(2013, "HY000", "Lost connection to the proxy's own session")
         return data
 
     def close(self) -> None:
-        """Leave, in whatever the session is doing."""
+        """Close the session, whatever it is doing."""
         self._writer.transport.abort()
 
 
 async def run_as(
     services: Services, accept: AcceptWith, user: str, host: str, database: str, sql: bytes
 ) -> int:
-    """Run a statement that gives no rows as a user who has logged in elsewhere in this process, as on the status page.
+    """Run a statement without rows as a user who has logged in elsewhere in this process, as on the status page.
 
-    Return how many rows it changed. Its session knows a password of its own for that user, which no other client learns.
+    Return the number of changed rows. The session uses its own password for that user, which no other client learns.
     Raises BackendError if there is no place for the session, the user is gone, or the statement fails.
     """
     if user not in services.users:

@@ -1,7 +1,7 @@
 """`[grpc] listen`: MessageStream and MessageAck for clients of Vitess 5, with health and reflection.
 
-Each call is a session of its own (`inner_client`): it logs in by the call's metadata, `username` and `password`, as
-Vitess's static authentication sends them, and ends with the call.
+Each call is a separate session (`inner_client`): it logs in with the call's metadata, `username` and `password`, as
+sent by Vitess's static authentication, and ends with the call.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 RequestT = TypeVar("RequestT", pb.MessageStreamRequest, pb.MessageAckRequest)
 
 SERVICE: Final = "vtgateservice.Vitess"
-# gRPC's own limit, some 300,000 ids. A request is read in one piece, which takes 8 ms for each MiB.
+# gRPC's own limit, some 300,000 ids. A request is parsed in one piece, which takes 8 ms per MiB.
 REQUEST_BYTES_MAX: Final = 4 << 20
-# A connection without calls.
+# For a connection without calls.
 IDLE_MS: Final = 60_000
-# A third of a millisecond of work.
+# Takes a third of a millisecond.
 IDS_AT_ONCE: Final = 256
-# After the drain no client has a session any more; what is left are answers on their way.
+# After the drain no client has a session any longer; only replies may still be on their way.
 STOP_S: Final = 0.5
 
-# gRPC's codes for MySQL's errors, as Vitess answers them; what is not here is UNKNOWN.
+# gRPC's codes for MySQL's errors, as Vitess returns them; all others are UNKNOWN.
 _STATUS: Final = {
     code: status
     for status, codes in {
@@ -61,11 +61,11 @@ _STATUS: Final = {
 
 
 class MessageService:
-    """One listener for gRPC, which speaks TLS where clients of the wire may.
+    """One listener for gRPC, with TLS if the MySQL port has it.
 
     accept: makes a session of a link.
-    keyspace_of: the one keyspace that has a queue of a name, None if there is no such.
-    tls: what `[server.tls]` holds; None speaks in the clear, to clients on this machine alone.
+    keyspace_of: the one keyspace that has a queue of a name, None if there is none.
+    tls: the TLS of `[server.tls]`; None speaks in the clear, to clients on this machine alone.
     message_bytes_max: a longer request is refused, as is one longer than REQUEST_BYTES_MAX.
     shares_port: other processes of this proxy listen there as well.
     """
@@ -89,7 +89,7 @@ class MessageService:
                 ("grpc.max_receive_message_length", min(message_bytes_max, REQUEST_BYTES_MAX)),
                 # A row may be as long as a packet of the database.
                 ("grpc.max_send_message_length", -1),
-                # Only that notices a client that lost power, as on the wire.
+                # Only keep-alive detects a client that lost power, as on the wire.
                 ("grpc.keepalive_time_ms", 60_000),
                 ("grpc.keepalive_timeout_ms", 20_000),
                 ("grpc.max_connection_idle_ms", IDLE_MS),
@@ -98,7 +98,7 @@ class MessageService:
         )
         self._health = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        # Requests are read by the methods, where what cannot be read is the caller's fault and not ours.
+        # The methods parse their requests, so that a malformed one is reported as the caller's error, not as ours.
         handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
             "MessageStream": grpc.unary_stream_rpc_method_handler(
                 self._message_stream,
@@ -135,7 +135,7 @@ class MessageService:
         await self._health.enter_graceful_shutdown()
 
     async def stop(self) -> None:
-        """Close the listener and what is left of the calls."""
+        """Close the listener and the remaining calls."""
         await self._server.stop(STOP_S)
         if self._port is not None:
             self._port.close()
@@ -145,7 +145,7 @@ class MessageService:
     ) -> None:
         try:
             request = await _read(pb.MessageStreamRequest, data, context)
-            # A client of Vitess knows nothing of ends: without a deadline it waits forever, as a stream does.
+            # Vitess clients expect no end: without a deadline they wait forever, as a STREAM does.
             statement = b"STREAM * FROM " + quote_identifier(request.name).encode()
             with closing(await self._log_in(context, _target(request))) as client:
                 async for rows in client.rows(statement):
@@ -159,7 +159,7 @@ class MessageService:
         except (BackendError, WireError) as error:
             await _abort(context, error)
         except grpc.aio.InternalError:
-            # A client that leaves while an answer is on its way to it: its call is over.
+            # The client left while a reply was on its way: the call is over.
             return
 
     async def _message_ack(
@@ -168,7 +168,7 @@ class MessageService:
         acked = 0
         try:
             request = await _read(pb.MessageAckRequest, data, context)
-            # An UPDATE needs a database, which a STREAM finds by itself.
+            # An UPDATE needs a database; a STREAM finds its own.
             keyspace = request.keyspace or self._keyspace_of(request.name) or ""
             with closing(await self._log_in(context, keyspace)) as client:
                 ids = await literal_list(request.ids)
@@ -188,12 +188,12 @@ class MessageService:
         assert self._port is not None
         host = self._port.host_of(context.peer())
         if "\0" in database:
-            # It ends the name in a login, and what follows would be read as something else.
+            # A NUL would end the name in the login, and the rest would be parsed as another field.
             await context.abort(
                 grpc.StatusCode.INVALID_ARGUMENT, "a keyspace's name has no NUL character"
             )
         if self._tls is None and not is_loopback(host):
-            # As the status page: this password travels in clear text.
+            # As on the status page: this password travels in clear text.
             await context.abort(
                 grpc.StatusCode.UNAUTHENTICATED,
                 "a password from another machine takes TLS: see [server.tls]",
@@ -206,7 +206,7 @@ class MessageService:
 async def _read(
     kind: type[RequestT], data: bytes, context: grpc.aio.ServicerContext[Any, Any]
 ) -> RequestT:
-    """Return the request; one that cannot be read ends the call."""
+    """Return the parsed request; end the call if it is malformed."""
     try:
         return kind.FromString(data)
     except DecodeError:
@@ -216,9 +216,9 @@ async def _read(
 
 
 async def _check_ids(client: InnerClient, table: bytes, ids: Sequence[pb.Value]) -> None:
-    """Raise BadMessageId for a text that is no number where the table's ids are numbers.
+    """Raise BadMessageId for a text that is not a number if the table's ids are numbers.
 
-    A server takes the number that such a text begins with, and acknowledges another message.
+    A server would use the number at the beginning of the text and acknowledge another message.
     """
     texts = [value for value in ids if is_no_number(value)]
     if not texts:
@@ -231,7 +231,7 @@ async def _check_ids(client: InnerClient, table: bytes, ids: Sequence[pb.Value])
 
 
 async def literal_list(ids: Sequence[pb.Value]) -> bytes:
-    """Return ids as `literals`, in slices: there may be hundreds of thousands."""
+    """Return ids as `literals`, in slices because there may be hundreds of thousands."""
     slices = Slices()
     parts = []
     for at in range(0, len(ids), IDS_AT_ONCE):
@@ -250,7 +250,7 @@ def _credentials(tls: ServerTls) -> grpc.ServerCredentials:
 
 
 def _target(request: pb.MessageStreamRequest) -> str:
-    """Return what USE calls the keyspace, or the shard, of a request."""
+    """Return the target for USE: the keyspace, or the shard, of a request."""
     shard = request.shard
     if not shard and request.HasField("key_range"):
         shard = f"{request.key_range.start.hex()}-{request.key_range.end.hex()}"
@@ -260,7 +260,7 @@ def _target(request: pb.MessageStreamRequest) -> str:
 async def _abort(
     context: grpc.aio.ServicerContext[Any, Any], error: BackendError | BadMessageId | WireError
 ) -> None:
-    """End a call with an error as Vitess words it: its clients read code and state out of the text."""
+    """End a call with an error in Vitess's wording: its clients parse code and state from the text."""
     code, state = error.wire_code()
     status = _STATUS.get(code, grpc.StatusCode.UNKNOWN)
     await context.abort(status, f"{error} (errno {code}) (sqlstate {state})")
@@ -288,7 +288,7 @@ _TYPES: Final = {
     ),
     FieldType.VAR_STRING: pb.VARCHAR,
     FieldType.STRING: pb.CHAR,
-    FieldType.VECTOR: pb.BLOB,  # Vitess 5 knew none
+    FieldType.VECTOR: pb.BLOB,  # Vitess 5 had none
 }
 _UNSIGNED: Final = {
     pb.INT8: pb.UINT8,
@@ -303,7 +303,7 @@ _TEXTS: Final = frozenset(_OF_BYTES)
 
 
 def field_of(definition: bytes) -> pb.Field:
-    """Return the field that the payload of a column definition describes. Raises WireError."""
+    """Return the field for the payload of a column definition. Raises WireError."""
     column = parse_column_definition(definition)
     kind = _TYPES.get(FieldType(column.type), pb.VARBINARY)
     if column.flags & FieldFlag.UNSIGNED:
@@ -329,7 +329,7 @@ def field_of(definition: bytes) -> pb.Field:
 
 
 def rows_of(payloads: Iterable[bytes], columns: int) -> list[pb.Row]:
-    """Return the messages of text rows with so many *columns*. Raises WireError."""
+    """Return the messages for text rows with this number of *columns*. Raises WireError."""
     found = []
     for payload in payloads:
         values = parse_text_row(payload, columns)
@@ -343,15 +343,15 @@ def rows_of(payloads: Iterable[bytes], columns: int) -> list[pb.Row]:
 
 
 def literals(ids: Sequence[pb.Value]) -> bytes:
-    """Return ids as a list of SQL's literals, which end where they should whatever they hold.
+    """Return ids as a list of SQL literals, quoted so that no value can end its literal early.
 
-    Raises BadMessageId if one is no whole number, text or bytes, or not what its type says.
+    Raises BadMessageId if one is not a whole number, text or bytes, or does not fit its type.
     """
     return b",".join(map(_literal, ids))
 
 
 def is_no_number(value: pb.Value) -> bool:
-    """Return whether an id is a text, or bytes, that a server could only cut down to a number."""
+    """Return whether an id is text, or bytes, that a server could use as a number only by cutting it."""
     digits = value.value.removeprefix(b"-")
     return value.type not in _WHOLE_NUMBERS and not (digits.isdigit() and len(digits) <= 20)
 
@@ -359,7 +359,7 @@ def is_no_number(value: pb.Value) -> bool:
 def _literal(value: pb.Value) -> bytes:
     if value.type in _WHOLE_NUMBERS:
         digits = value.value.removeprefix(b"-")
-        # isdigit of bytes knows the ten of ASCII alone; MySQL's numbers end before 82 of them.
+        # isdigit of bytes accepts ASCII digits only; a BIGINT UNSIGNED has at most 20 of them.
         if digits.isdigit() and len(digits) <= 20:
             return value.value
     elif value.type in _TEXTS:

@@ -1,7 +1,7 @@
 """The parent of several workers: it starts them, restarts those that die, and ends them; it serves no client itself.
 
 Workers share the client's TCP port by SO_REUSEPORT: the kernel gives each new connection to one of them. The parent
-holds the port without listening, so it stays theirs while they come and go. A Unix socket is the parent's, and
+holds the port without listening, so it stays reserved while they come and go. A Unix socket belongs to the parent, and
 all workers accept from it.
 """
 
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-# Between two starts of a worker that dies again and again.
+# The first pause between two starts of a worker that dies repeatedly.
 DELAY_FIRST_S: Final = 0.1
 DELAY_LONGEST_S: Final = 10.0
-# Who has run so long did not die of how it starts.
+# A worker that ran this long did not die of a problem at its start.
 SETTLED_S: Final = 60.0
 
 
 class WorkerFailed(Exception):
-    """A worker has ended that should not have. It may have said why itself.
+    """A worker ended unexpectedly. It may have printed the reason itself.
 
-    code: the exit code; that of a process which a signal has killed counts as 1.
+    code: the exit code; 1 for a process killed by a signal.
     """
 
     def __init__(self, code: int) -> None:
@@ -52,7 +52,7 @@ class WorkerFailed(Exception):
 
 
 def command_of(config: Path) -> list[str]:
-    """Return the command that starts a worker, but for its seat: this interpreter, with the same modules."""
+    """Return the command that starts a worker, without its seat: this interpreter, with the same modules."""
     module = (sys.executable, "-P", "-m", "streamfrom.proxy")
     return [*module, "serve", "--config", str(config), "--worker-seat"]
 
@@ -60,7 +60,7 @@ def command_of(config: Path) -> list[str]:
 def restart_delay_s(before_s: float, lived_s: float) -> float:
     """Return the seconds to wait after a worker that ran for *lived_s* has ended.
 
-    before_s: what was waited before that one was started; 0 for the first one.
+    before_s: the pause before that one was started; 0 for the first one.
     """
     if lived_s >= SETTLED_S or not before_s:
         return DELAY_FIRST_S
@@ -68,14 +68,14 @@ def restart_delay_s(before_s: float, lived_s: float) -> float:
 
 
 class Workers:
-    """The workers of one port. Use it as an async context manager: it is entered once each of them serves.
+    """The workers of one port. As an async context manager, it is entered once all of them serve.
 
-    config: what they serve.
+    config: the configuration to serve.
     command: starts a worker; its seat is appended.
-    count: how many.
-    environ: the environment of this process, which is theirs too.
+    count: the number of workers.
+    environ: the environment of this process, passed on to them.
 
-    Raises WorkerFailed if one ended before it served a client, OSError if the address cannot be had.
+    Raises WorkerFailed if one ended before it served a client, OSError if the address cannot be bound.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Workers:
     ) -> None:
         self._server = config.server
         self._command = command
-        # They find the modules where this process has found them.
+        # So that they find the modules in the same places as this process.
         self._environ = {**environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         self._count = count
         self._sockets = ExitStack()
@@ -91,10 +91,10 @@ class Workers:
         self._stopping = asyncio.Event()
         self._running: dict[int, _WorkerProcess] = {}
         self._keepers: list[asyncio.Task[None]] = []
-        self.port = 0  # the TCP port that clients reach them by
+        self.port = 0  # the TCP port for clients
 
     async def __aenter__(self) -> Self:
-        """Start them all."""
+        """Start all workers."""
         server = self._server
         try:
             held = listening.bind_tcp(
@@ -115,7 +115,7 @@ class Workers:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Stop them; returns once all have ended."""
+        """Stop them; return once all have ended."""
         await self.stop()
 
     async def _start(self) -> None:
@@ -128,7 +128,7 @@ class Workers:
         await asyncio.gather(*ready)
 
     async def run(self, stop: asyncio.Event, ready: Callable[[], None]) -> int:
-        """Run them until *stop* is set; return 0. *ready* is called once each of them serves."""
+        """Run them until *stop* is set; return 0. *ready* is called once all of them serve."""
         starting = asyncio.ensure_future(self.__aenter__())
         stopped = asyncio.ensure_future(stop.wait())
         try:
@@ -145,22 +145,22 @@ class Workers:
         return 0
 
     def hangup(self) -> None:
-        """Have all of them read their files again."""
+        """Have all workers reread their files."""
         for worker in self._running.values():
             worker.signal(signal.SIGHUP)
 
     def hurry(self) -> None:
-        """Have a stop wait for no client any more."""
+        """End a stop without waiting for clients."""
         for worker in self._running.values():
             worker.hurry()
 
     async def stop(self) -> None:
-        """Let all of them end gracefully; may be called twice."""
+        """Stop all workers gracefully; may be called twice."""
         if self._stopping.is_set():
             return
         self._stopping.set()
         if self._unix is not None:
-            # No client shall wait in it for a worker that accepts no more.
+            # No client shall wait in its queue for workers that no longer accept.
             self._unix.socket.close()
             self._unix.remove()
         for worker in self._running.values():
@@ -169,14 +169,14 @@ class Workers:
         self._sockets.close()
 
     async def _keep(self, number: int, served: asyncio.Future[None]) -> None:
-        """Have worker *number* run until all stop. *served* is done once it serves for the first time."""
+        """Keep worker *number* running until all stop. *served* is done once it serves for the first time."""
         loop = asyncio.get_running_loop()
         delay_s = 0.0
         while not self._stopping.is_set():
             began_s = loop.time()
             try:
                 failure: Exception = WorkerFailed(await self._work(number, served))
-            except OSError as error:  # no process to be had
+            except OSError as error:  # no process could be started
                 failure = error
             if not served.done():
                 served.set_exception(failure)
@@ -223,7 +223,7 @@ class _WorkerProcess:
         environ: Mapping[str, str],
         seat: Callable[[int], WorkerSeat],
     ) -> Self:
-        """Start one; *seat* is given the worker's end of the socket to its parent."""
+        """Start a worker; *seat* is called with the worker's end of the socket to its parent."""
         ours, theirs = socket.socketpair()
         ours.settimeout(0)
         with ExitStack() as failing, theirs:
@@ -234,7 +234,7 @@ class _WorkerProcess:
                 *(*command, str(place)),
                 stdin=asyncio.subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(), *shared),
-                # What a terminal sends to all of its foreground, Ctrl-C above all, is the parent's to pass on.
+                # A terminal signals its whole foreground, above all by Ctrl-C; the parent forwards the signal.
                 start_new_session=True,
                 env=environ,
             )
@@ -242,13 +242,13 @@ class _WorkerProcess:
         return cls(process, ours)
 
     async def is_ready(self) -> bool:
-        """Return True once it serves clients, False when it has ended before."""
+        """Return True once it serves clients, False if it has ended before."""
         with suppress(OSError):
             return await asyncio.get_running_loop().sock_recv(self._ours, 1) == READY
         return False
 
     async def ended(self) -> int:
-        """Return its exit code once it has ended; that of a signal is negative."""
+        """Return its exit code once it has ended; negative for a signal."""
         code = await self._process.wait()
         self._ours.close()
         return code
@@ -259,6 +259,6 @@ class _WorkerProcess:
             self._process.send_signal(number)
 
     def hurry(self) -> None:
-        """Have its stop wait for no client any more."""
+        """End its stop without waiting for clients."""
         with suppress(OSError):
             self._ours.send(HURRY)

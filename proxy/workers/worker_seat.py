@@ -1,7 +1,7 @@
-"""What a worker is given when it starts, and the socket by which it and its parent know of each other.
+"""A worker's inputs at its start, and the socket between it and its parent.
 
-From the worker comes one byte, READY, once it serves clients. From its parent comes HURRY, when a stop shall
-wait for no client, and the end of the stream when the parent is no more, however it ended: then the worker stops too.
+The worker sends one byte, READY, once it serves clients. Its parent sends HURRY when a stop shall not wait for
+clients. The stream ends when the parent is gone, however it ended: then the worker stops too.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ class WorkerSeat:
     parent_fd: int  # the worker's end of the socket between both
     port: int  # the TCP port that all workers share
     unix_fd: int | None  # the Unix socket that all share; None without one
-    log_level: int  # the least that its parent logs
+    log_level: int  # the parent's log level
 
     def __str__(self) -> str:
-        """Return what `parse` takes."""
+        """Return the text that `parse` takes."""
         return json.dumps(asdict(self))
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the seat that *text* says."""
+        """Return the seat described by *text*."""
         return cls(**json.loads(text))
 
     def seated(self, config: Config) -> Config:
-        """Return *config* as it is for this worker: the port may have been any, and there are others.
+        """Return *config* for this worker: with the port that was chosen, and as one of several.
 
-        Each shows its own figures: the first one at the port of `admin.listen`, the next one at the next port.
+        Each shows its own figures: the first one at the port of `admin.listen`, the others at the ports after it.
         """
         admin = config.admin
         if admin is not None and admin[1]:
@@ -54,13 +54,13 @@ class WorkerSeat:
         return replace(config, server=replace(config.server, port=self.port), admin=admin)
 
     def unix_socket(self) -> socket.socket:
-        """Return the shared Unix socket, of a configuration that has one."""
+        """Return the shared Unix socket, for a configuration that has one."""
         assert self.unix_fd is not None
         return socket.socket(fileno=self.unix_fd)
 
 
 def check_ports(config: Config, workers: int) -> None:
-    """Raise ConfigError where two keys want one port, once the workers are `seated`."""
+    """Raise ConfigError if two keys use the same port, once the workers are `seated`."""
     ports = [("server.listen", config.server.host, config.server.port)]
     if config.grpc is not None:
         ports.append(("grpc.listen", *config.grpc))
@@ -74,9 +74,9 @@ def check_ports(config: Config, workers: int) -> None:
 
 
 class Parent:
-    """A worker's parent, as the worker knows it. Belongs to one event loop.
+    """A worker's parent, as seen by the worker. Belongs to one event loop.
 
-    stop, hurry: set when the parent is no more, and when it says that a stop waits for no client.
+    stop, hurry: set when the parent is gone, and when it announces that a stop does not wait for clients.
     """
 
     def __init__(self, seat: WorkerSeat, stop: asyncio.Event, hurry: asyncio.Event) -> None:
@@ -88,14 +88,14 @@ class Parent:
         self._loop.add_reader(self._socket, self._heard)
 
     def tell_ready(self) -> None:
-        """Say that clients are served."""
+        """Report that clients are served."""
         try:
             self._socket.send(READY)
         except OSError:
             self._stop.set()
 
     def close(self) -> None:
-        """Hear nothing more."""
+        """Stop listening to the parent."""
         self._loop.remove_reader(self._socket)
         self._socket.close()
 
