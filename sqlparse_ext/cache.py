@@ -1,8 +1,8 @@
-"""Statements by their text: parsed once per shape, looked up ever after.
+"""Look up statements by their text; parse each shape only once.
 
-Three steps: the exact bytes, then the form (`Forms`), then the template. The first and the last are dicts that
-forget by generations: when the young generation is full it becomes the old one, and what is asked for again comes back from
-there. So a hit costs no bookkeeping, and what is in use stays.
+There are three steps: the exact bytes, then the form (`Forms`), then the template. The first and the last are dicts with two
+generations. When the young generation is full it becomes the old one, and an entry that is used again moves from
+there into the new one. So a hit costs no bookkeeping, and entries in use stay.
 
 Measured (CPython 3.11, 100-byte statements): exact hit 0.1 µs, form 2 µs, template hit 5-15 µs, parse 50-100 µs,
 with joins and subqueries 200 µs.
@@ -31,13 +31,13 @@ from streamfrom.sqlparse_ext.text.version_comments import ServerVersion, resolve
 
 # Each literal is a group of its pattern, and an IN list is one.
 _LITERALS_MAX: Final = 16
-# Texts that begin alike are tried against each form of that beginning.
+# A text is tried against this many forms with the same beginning.
 _ALIKE_MAX: Final = 8
-# To compile one takes 0.3 ms. A pattern takes some 10 bytes for each byte of code: 10 MB for all.
+# Compiling one takes 0.3 ms. A pattern takes some 10 bytes for each byte of code: 10 MB for all.
 _FORMS_MAX: Final = 512
 _CODE_BYTES_MAX: Final = 2048
-# A template is worth a form once it has come so often; where a text gives none, the one is tried that comes when it has come
-# twice as often.
+# After this many readings a template is worth a form. If the text at hand gives no form, the next try is at twice the
+# count.
 _READ_BEFORE: Final = 8
 
 _NUMBER: Final = rb"([0-9]+)"
@@ -46,10 +46,10 @@ _STRING: Final = rb"('[^'\\]*(?:(?:\\.|'')[^'\\]*)*')"
 _LIST: Final = re.compile(_NUMBERS)
 _PLAIN: Final = re.compile(_NUMBER + rb"|" + _STRING, re.DOTALL)
 _WORD: Final = re.compile(rb"(?i:NULL|DEFAULT|TRUE|FALSE)")
-# Between these a literal is a token of its own, whatever it is.
+# Between these a literal is always a separate token.
 _BEFORE: Final = b" \n\t=(,<>"
 _BEHIND: Final = b" \n\t,)"
-# What stands before the first literal; a name may have digits, too.
+# The text before the first literal, at most: a name may have digits, too.
 _BEGINNING: Final = re.compile(rb"[^0-9']*")
 
 
@@ -61,22 +61,22 @@ class _Form(NamedTuple):
 
 
 class Forms:
-    r"""The forms of the texts that come often, all in the default SQL mode: recognised, not read.
+    r"""The forms of frequent texts, all in the default SQL mode: recognised, not read.
 
-    A *form* is a pattern made of one text: its code byte by byte, and for each literal what may stand there. A text that matches has
+    A *form* is a pattern made from one text: its code byte by byte, and for each literal a pattern of its kind. A text that matches has
     the same template by construction, since a literal is replaced by one of its kind, between the same bytes: each of these ends a
-    number or a string, and begins none. What is unusual (a sign, a fraction, a hexadecimal or bit literal, a character set, other
-    quotes) is part of no form, so such texts are read.
+    number or a string, and begins none. Unusual literals (a sign, a fraction, a hexadecimal or bit literal, a character set, other
+    quotes) are part of no form, so texts with them are read.
     """
 
     def __init__(self) -> None:
         self._forms: dict[bytes, list[_Form]] = {}
-        # How often each was read, as long as the cache keeps it.
+        # How often each was read, while the cache keeps it.
         self._read: WeakKeyDictionary[Shape, int] = WeakKeyDictionary()
         self._count = 0
 
     def recognise(self, sql: bytes, mode: SqlMode) -> Statement | None:
-        """Return what *sql* is if its form is known. mode: the default one, for the statement."""
+        """Return the statement of *sql* if its form is known. mode: the default one, for the statement."""
         beginning = _BEGINNING.match(sql)
         assert beginning is not None
         forms = self._forms.get(beginning[0])
@@ -95,7 +95,7 @@ class Forms:
         return None
 
     def learn(self, statement: Statement) -> None:
-        """Note a text that had to be read; of those that come often the form is known from then on."""
+        """Count a text that had to be read, and make a form of it if it is frequent."""
         shape = statement.shape
         count = self._read[shape] = self._read.get(shape, 0) + 1
         if count < _READ_BEFORE or count & (count - 1):
@@ -112,7 +112,7 @@ class Forms:
 
 
 def _form(statement: Statement) -> _Form | None:
-    """Return the form of a text; None where it has other literals than plain ones, or comments that servers may run."""
+    """Return the form of a text; None if it has unusual literals, or comments that servers may run."""
     sql, shape = statement.sql, statement.shape
     if b"$" in sql or b"/*" in sql or len(sql) > LARGE_TEXT_BYTES:
         return None
@@ -129,7 +129,7 @@ def _form(statement: Statement) -> _Form | None:
     list_at = None
     if statement.runs:
         (_, list_at, count), *others = statement.runs
-        # One place for all of the list.
+        # One place for the whole list.
         places[list_at : list_at + count] = [
             (places[list_at][0], places[list_at + count - 1][1])
         ]
@@ -165,7 +165,7 @@ def _form(statement: Statement) -> _Form | None:
 
 
 def _places(sql: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where each literal of a text in the default mode is."""
+    """Yield the place of each literal of a text in the default mode."""
     at = 0
     for piece in LEXES[0].pieces.findall(sql):
         code, literal, noise, bad = piece
@@ -175,15 +175,15 @@ def _places(sql: bytes) -> Iterator[tuple[int, int]]:
         at += len(literal) + len(noise) + len(bad)
 
 
-# A prepared IN list of as many `?`s as the protocol can count has 131,000 tokens; to read as many
+# A prepared IN list of as many `?`s as the protocol can count has 131,000 tokens; reading the limit
 # takes 0.4 s of a thread and 40 MB.
 TOKENS_MAX: Final = 200_000
 # A longer text is unlikely to come again byte by byte.
 _TEXT_BYTES_MAX: Final = 4096
-# What one entry costs besides its text: the Statement, its literals, the dict's slot.
+# The cost of one entry without its text: the Statement, its literals, the dict's slot.
 _ENTRY_BYTES: Final = 400
 _SHAPE_BYTES: Final = 2_000
-# As much of the text as MySQL shows in a syntax error.
+# MySQL shows this much of the text in a syntax error.
 _NEAR_BYTES: Final = 80
 
 _Value = TypeVar("_Value")
@@ -191,7 +191,7 @@ _MYSQL: Final = ServerVersion(is_mariadb=False, version=80400)
 
 
 class _Generations(Generic[_Value]):
-    """A dict that forgets. *budget* is the sum of the sizes it keeps at most, about."""
+    """A dict that drops old entries. *budget* limits the sum of their sizes, approximately."""
 
     def __init__(self, budget: int) -> None:
         self.half = budget // 2
@@ -208,8 +208,8 @@ class _Generations(Generic[_Value]):
         return value
 
     def put(self, key: bytes, value: _Value, size: int) -> None:
-        # Two generations in place of a list of uses: what was asked for since the last change
-        # moves on, the rest goes at once. A hit costs one look into a dict, and no bookkeeping.
+        # Two generations instead of a list of uses: entries used since the last change
+        # move on, the rest goes at once. A hit costs one look-up, and no bookkeeping.
         if self.size + size > self.half:
             self.old = self.young
             self.young = {}
@@ -219,14 +219,14 @@ class _Generations(Generic[_Value]):
 
 
 class LongTemplate(Exception):
-    """A new shape whose making would take long."""
+    """A new shape that would take long to make."""
 
 
 class StatementCache:
-    """The statements and shapes seen lately, for each sql_mode apart.
+    """The recently used statements and shapes, separate for each sql_mode.
 
-    bytes_max: about how many bytes the kept texts may take, and as many again the kept templates.
-    server: the server version by which version comments are read at this moment.
+    bytes_max: about how many bytes the kept texts may take, and again the same for the kept templates.
+    server: returns the server version by which version comments are read now.
     tokens_max: how many tokens a statement may have in addition to the literals of rows and IN lists.
     """
 
@@ -241,15 +241,15 @@ class StatementCache:
         self.tokens_max = tokens_max
         self._forms = Forms()
         self._modes: dict[int, tuple[_Generations[Statement], _Generations[Shape]]] = {}
-        # Of the mode that was asked for last: nearly always it is that of the next text, too.
+        # The mode of the last call, which is nearly always that of the next text, too.
         self._latest = (DEFAULT_MODE, self._for(DEFAULT_MODE))
 
     def get(
         self, sql: bytes, mode: SqlMode = DEFAULT_MODE, template_max: int | None = None
     ) -> Statement:
-        """Return what *sql*, one statement, is. It is shared: do not change it. Version comments are resolved in its text.
+        """Return the statement of *sql*. It is shared: do not change it. Version comments are resolved in its text.
 
-        Raises SqlError for a STREAM that is written wrongly, TooManyTokens for one with more tokens than statements may have,
+        Raises SqlError for a malformed STREAM, TooManyTokens for more tokens than a statement may have,
         LongTemplate for a new shape of more than *template_max* bytes.
         """
         latest, (texts, shapes) = self._latest
@@ -266,11 +266,11 @@ class StatementCache:
                 return statement
         size = len(sql) + _ENTRY_BYTES
         statement = texts.get(sql, size)
-        # A longer text hardly comes twice, and would push out hundreds of others.
+        # A longer text rarely comes twice, and would push out hundreds of others.
         is_key = len(sql) <= _TEXT_BYTES_MAX
         if (
             statement is None
-            # The two tests of single bytes spare nearly every text the search behind them.
+            # The two tests of single bytes spare nearly every text the search after them.
             and b"$" in sql
             and not mode & SqlMode.DOLLAR_QUOTES
             and has_dollar_quotes(sql)
@@ -279,7 +279,7 @@ class StatementCache:
                 return self.get(sql, mode | SqlMode.DOLLAR_QUOTES, template_max)
             is_key = False  # it has quotes for other servers
         if statement is None and b"!" in sql:
-            # A text with version comments is no key: servers of other versions read it otherwise.
+            # A text with version comments is no key: servers of other versions read it differently.
             sql = resolved(sql, mode, self.server())
             size = len(sql) + _ENTRY_BYTES
             statement = texts.get(sql, size)
@@ -294,9 +294,9 @@ class StatementCache:
         return statement
 
     def with_words(self, statement: Statement, text: bytes, words: Sequence[Edit]) -> Statement:
-        """Return what *text* is, which is *statement* with *words*, edits of its template.
+        """Return the statement of *text*, which is *statement* with *words*, edits of its template.
 
-        They have no literal, so the literals are the statement's and are not read again: with an
+        The edits have no literal, so the literals are the statement's and are not read again: with an
         ack of 100 ids that was 9 % of a drain.
         """
         mode = statement.mode

@@ -1,7 +1,7 @@
-"""The root of every error that streamfrom returns to a client, and those of the SQL layer.
+"""The root of every error that streamfrom returns to a client, and the errors of the SQL layer.
 
 The lowest package owns the root so that all three may raise it. ``str(error)`` is the
-sentence the client reads; ``wire_code()`` gives its code and SQLSTATE. Only the
+sentence for the client; ``wire_code()`` returns its code and SQLSTATE. Only the
 session turns an error into a packet.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 
-# What to do instead, where the construct that cannot be says nothing else.
+# The advice for a construct that cannot be used, if its error has none.
 _INSTEAD: Final = {
     " over several shards": "; give a value of the vindex column, or ask each shard after USE `keyspace:shard`",
     " in a sharded keyspace": "; USE `keyspace:shard` for one shard",
@@ -21,11 +21,11 @@ NAMED_MAX: Final = 120  # characters of an expression in an error
 
 
 class StreamfromError(Exception):
-    """An error that a client gets. The message is a sentence that says what to do."""
+    """An error that a client gets. The message is a sentence that explains what to do."""
 
     mysql_code: ClassVar[int] = 1105  # ER_UNKNOWN_ERROR
     sqlstate: ClassVar[str] = "HY000"
-    # What to do, for the reference; empty where the sentence itself says so.
+    # The advice in the reference; empty if the sentence itself contains it.
     remedy: ClassVar[str] = ""
 
     def wire_code(self) -> tuple[int, str]:
@@ -45,9 +45,9 @@ class SqlError(StreamfromError):
 
 
 class TooManyTokens(StreamfromError):
-    """A statement is longer than any that is written or generated on purpose."""
+    """A statement that is longer than any that is written or generated on purpose."""
 
-    mysql_code = 3170  # ER_CAPACITY_EXCEEDED, MySQL's own for what is too much for its parser
+    mysql_code = 3170  # ER_CAPACITY_EXCEEDED, MySQL's own when its parser runs out of capacity
 
     def __init__(self, tokens_max: int) -> None:
         super().__init__(
@@ -57,7 +57,7 @@ class TooManyTokens(StreamfromError):
 
 
 class WrongLimit(StreamfromError):
-    """A value that is no number of rows is bound to a LIMIT, in a statement that runs as text."""
+    """A value bound to a LIMIT is no number of rows, in a statement that runs as text."""
 
     mysql_code = 1210  # ER_WRONG_ARGUMENTS
 
@@ -80,7 +80,7 @@ class Unsupported(StreamfromError):
 
     @classmethod
     def computing(cls, expression: bytes, reason: str) -> Unsupported:
-        """Return the error for an *expression* that the values of several shards do not give exactly."""
+        """Return the error for an *expression* that cannot be computed exactly from the values of several shards."""
         named = expression.decode("utf-8", "replace")
         return cls(
             f"{named[:NAMED_MAX]}{'…' if named[NAMED_MAX:] else ''} over several shards: {reason};"
@@ -89,7 +89,7 @@ class Unsupported(StreamfromError):
 
 
 class DelayRefused(StreamfromError):
-    """A message would be scheduled for later, or may be, and vt_delayed of its table is off."""
+    """A message would, or may, be scheduled for later, although vt_delayed of its table is off."""
 
     mysql_code = 1290  # ER_OPTION_PREVENTS_STATEMENT
 

@@ -17,7 +17,7 @@ class Number:
 
 
 class Bits(bytes):
-    """The bytes of `0x…`, `0b…` or `b'…'`: next to a number that number, elsewhere a string."""
+    """The bytes of `0x…`, `0b…` or `b'…'`: a number next to a number, elsewhere a string."""
 
     __slots__ = ()
 
@@ -29,7 +29,7 @@ class HexString(Bits):
 
 
 def integer_of(value: object) -> int | None:
-    """Return the integer that a value is, or that a string of digits writes; None for any other."""
+    """Return the integer that a value is, or that a string of digits represents; None for any other."""
     if isinstance(value, bytes) and not isinstance(value, Bits):
         return int(value) if value.isdigit() and len(value) < _INT_DIGITS_MAX else None
     return value if isinstance(value, int) else None
@@ -42,8 +42,8 @@ _INT_DIGITS_MAX: Final = 20  # of 2**64; a longer literal is a DECIMAL to the se
 _INTEGER = re.compile(rb"-?[0-9]+\Z")
 _INTRODUCER = re.compile(rb"_[A-Za-z0-9]+[ \t\n\r\f\v]*")
 _ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
-# What is inside of a long string, cut between two characters, by its quote and by whether a
-# backslash escapes. To undo 15 MB of escapes in one go took 0.5 s, in which no other thread ran.
+# The inside of a long string, cut between two characters, by its quote and by whether a
+# backslash escapes. Undoing 15 MB of escapes at once took 0.5 s, in which no other thread ran.
 _PIECE_BYTES: Final = 32 << 10
 _PIECES: Final = {
     (quote, escapes): re.compile(
@@ -68,7 +68,7 @@ _ESCAPED: Final = {
 
 
 def is_converted(raw: bytes, mode: SqlMode) -> bool:
-    """True if the server takes a literal for other bytes than those that are written."""
+    """Return whether the server reads a literal as other bytes than those that are written."""
     return SqlMode.OTHER_CHARSET in mode and not raw.isascii()
 
 
@@ -78,7 +78,7 @@ def decode_literal(raw: bytes, mode: SqlMode) -> int | bytes | Number:
         return int(raw)
     first = raw[:1]
     if first == b"_":
-        # With the name of a character set even 0x39 is a string.
+        # With a character set's name even 0x39 is a string.
         named = decode_literal(_INTRODUCER.sub(b"", raw, count=1), mode)
         return bytes(named) if isinstance(named, Bits) else named
     if first in (b"'", b'"'):
@@ -114,7 +114,7 @@ def _decode_string(raw: bytes, mode: SqlMode) -> bytes:
 def _decode_piece(text: bytes, quote: bytes, mode: SqlMode) -> bytes:
     if b"\\" not in text or SqlMode.NO_BACKSLASH_ESCAPES in mode:
         return text.replace(quote * 2, quote)
-    # A doubled quote is undone between escapes only: \'' is an escaped quote and then a quote.
+    # A doubled quote is undone only between escapes: \'' is an escaped quote and then a quote.
     parts = _ESCAPE.split(text)
     parts[::2] = [part.replace(quote * 2, quote) for part in parts[::2]]
     parts[1::2] = [_ESCAPED.get(part, part) for part in parts[1::2]]
@@ -124,7 +124,7 @@ def _decode_piece(text: bytes, quote: bytes, mode: SqlMode) -> bytes:
 def _decode_hex(digits: bytes) -> bytes:
     try:
         return bytes.fromhex(("0" if len(digits) % 2 else "") + digits.decode("ascii"))
-    except ValueError:  # x'zz' is the server's to refuse
+    except ValueError:  # the server refuses x'zz'
         return b""
 
 

@@ -1,4 +1,4 @@
-"""Values that never change, made often."""
+"""Immutable values that are made often."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 def record(cls: type[T]) -> type[T]:
     """Make *cls* a dataclass with slots whose attributes are never assigned to.
 
-    The type checker holds that. With `frozen=True` CPython 3.11 does as well, for which it takes three times as long to make an
-    object: of 15 for each message that was 3 % of the proxy's time.
+    The type checker enforces that. With `frozen=True` CPython 3.11 does as well, but needs three times as long to make an
+    object: with 15 for each message that was 3 % of the proxy's time.
     """
     return dataclass(slots=True, unsafe_hash=True)(cls)

@@ -1,4 +1,4 @@
-"""What of a session changes how its texts are read: `@@sql_mode`, and the client's character set."""
+"""The session settings that change how texts are read: `@@sql_mode`, and the client's character set."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class SqlMode(IntFlag):
     """The bits of `@@sql_mode` that change how a text is cut into tokens or read.
 
     The last bits belong to the client's character set. OTHER_CHARSET: bytes of 0x80 and more are not
-    UTF-8, so the server stores other bytes than these. BIG5 to SJIS: a character may contain a
+    UTF-8, so the server stores other bytes. BIG5 to SJIS: a character may contain a
     backslash or a quote. DOLLAR_QUOTES: `$$ … $$` quotes. See `text.multibyte_text`.
     """
 

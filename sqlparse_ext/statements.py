@@ -1,7 +1,7 @@
-"""What is known about a statement: facts, shared by all texts of one shape.
+"""The facts of a statement, shared by all texts of one shape.
 
-A *shape* is what remains of a text when its literals, comments and layout are taken out; parsing
-happens once per shape. A `Statement` is one concrete text: its shape and its own literals, which
+A *shape* is a text without its literals, comments and layout; it is parsed once.
+A `Statement` is one concrete text: its shape and its own literals, which
 are decoded only on request. `parser` makes shapes, `cache` makes statements.
 """
 
@@ -18,7 +18,7 @@ from streamfrom.sqlparse_ext.sql_mode import DEFAULT_MODE, SqlMode
 
 
 class Kind(StrEnum):
-    """What a statement does, by its first keywords."""
+    """The kind of a statement, by its first keywords."""
 
     SELECT = "SELECT"  # also WITH … SELECT, (SELECT …), TABLE t, VALUES ROW(…)
     INSERT = "INSERT"
@@ -47,9 +47,9 @@ class Kind(StrEnum):
 
 
 class Uses(IntFlag):
-    """What no tracker of the server shows, and what routing must know.
+    """Features that no tracker of the server shows, and that routing must know.
 
-    The flags are found by tokens, anywhere in the statement. So a flag may be set where a closer
+    The flags are found by tokens, anywhere in the statement. So a flag may be set although a closer
     reading would not set it (an ORDER BY inside a subquery sets ORDER), but no flag is missing.
     """
 
@@ -83,11 +83,11 @@ class Uses(IntFlag):
     MULTIPLE = 1 << 27  # more text after a `;`
     IDENTITY = (
         1 << 29
-    )  # CURRENT_USER, USER(), CONNECTION_ID(): what the proxy itself knows of the client
+    )  # CURRENT_USER, USER(), CONNECTION_ID(): the proxy's own knowledge of the client
     UNPARSED = 1 << 28  # the structure is not known: trust no field but kind, verb and uses
 
     def __and__(self, other: int) -> int:  # type: ignore[override]
-        """Return the common bits as a number: to find the member for them takes ten times as long, and an ack asks six times."""
+        """Return the common bits as a number: finding the member for them takes ten times as long, and an ack needs this six times."""
         return int.__and__(self, other)
 
     __rand__ = __and__  # type: ignore[assignment]
@@ -95,7 +95,7 @@ class Uses(IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class TableRef:
-    """A table as the statement names it, quotes off."""
+    """A table as the statement names it, without quotes."""
 
     schema: str | None
     name: str
@@ -117,7 +117,7 @@ class ListSlot(int):
 class Param(int):
     """A `?` of a statement to be prepared, by its place among all `?`s.
 
-    A shape does not count VALUES rows, so behind them places count from the end: -1 is the last.
+    A shape does not count VALUES rows, so after them places count from the end: -1 is the last.
     """
 
     __slots__ = ()
@@ -138,7 +138,7 @@ Value = int | bytes | Number | None
 
 
 class InsertSource(StrEnum):
-    """Where an INSERT takes its rows from."""
+    """The source of an INSERT's rows."""
 
     VALUES = "VALUES"
     SELECT = "SELECT"
@@ -151,7 +151,7 @@ class InsertShape:
 
     table: TableRef
     ignore: bool
-    # The column list in lower case; None where the statement has none.
+    # The column list in lower case; None if the statement has none.
     columns: tuple[str, ...] | None
     columns_at: int  # where in the template the list takes more names, or would begin
     source: InsertSource
@@ -161,26 +161,26 @@ class InsertShape:
     # The tokens of the assignments of ON DUPLICATE KEY UPDATE, which are in `Shape.assignments`.
     duplicate_at: tuple[int, int] | None
     is_whole: bool  # every token of the statement belongs to one of these parts
-    # The assignments of the SET form, and where in the template their values are.
+    # The assignments of the SET form, and the places of their values in the template.
     set: dict[str, Operand] = field(default_factory=dict)
     set_at: dict[str, tuple[int, int]] = field(default_factory=dict)
-    # The tables of subqueries elsewhere than in the SELECT that gives the rows: among the values, in ON DUPLICATE KEY UPDATE or
+    # The tables of subqueries other than the SELECT of the rows: among the values, in ON DUPLICATE KEY UPDATE or
     # RETURNING.
     read_beside: tuple[TableRef, ...] = ()
 
     @property
     def on_duplicate(self) -> bool:
-        """It has ON DUPLICATE KEY UPDATE."""
+        """True if it has ON DUPLICATE KEY UPDATE."""
         return self.duplicate_at is not None
 
     @property
     def set_end(self) -> int:
-        """The place in the template behind the last assignment of the SET form."""
+        """The place in the template after the last assignment of the SET form."""
         return max(end for _, end in self.set_at.values())
 
 
 class SetKind(StrEnum):
-    """What one item of SET assigns."""
+    """The target of one item of SET."""
 
     SYSTEM = "SYSTEM"
     USER = "USER"
@@ -191,7 +191,7 @@ class SetKind(StrEnum):
 
 
 class SetScope(StrEnum):
-    """How far one item of SET reaches."""
+    """The scope of one item of SET."""
 
     SESSION = "SESSION"
     GLOBAL = "GLOBAL"  # also PERSIST and PERSIST_ONLY
@@ -227,19 +227,19 @@ class StreamShape:
 
     columns: tuple[str, ...] | None  # the columns it names; None for `*`
     table: TableRef
-    # The operands of LIMIT and WAIT; OPAQUE where they are not there.
+    # The operands of LIMIT and WAIT; OPAQUE if absent.
     limit: Operand = OPAQUE
     wait: Operand = OPAQUE
     key: str | None = None  # the column that WHERE names; None without WHERE
-    key_values: tuple[Operand, ...] = ()  # what WHERE asks of it
+    key_values: tuple[Operand, ...] = ()  # the values in its condition
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Shape:
     """The facts shared by all texts that differ only in literals, comments and blanks.
 
-    Filled field by field while its template is read, never changed then. Compared by identity, so it is a cheap key for
-    whatever a caller derives from it.
+    Filled field by field while its template is read, and never changed afterwards. Compared by identity, so it is a cheap key for
+    values that a caller derives from it.
     """
 
     kind: Kind
@@ -249,14 +249,14 @@ class Shape:
     words: tuple[str, ...] = ()  # up to six bare words after the verb, in upper case
     # The options of BEGIN, COMMIT, ROLLBACK ("READ ONLY", "CHAIN", …), DDL ("IF EXISTS", …) and LOAD ("REPLACE").
     options: frozenset[str] = frozenset()
-    # The target first, then all other tables, also of subqueries, but no CTEs and no DUAL. With Uses.UNPARSED they are what
+    # The target first, then all other tables, also of subqueries, but no CTEs and no DUAL. With Uses.UNPARSED, the tables that
     # could be found.
     tables: tuple[TableRef, ...] = ()
     # The top-level `col = literal` and `col IN (literals)` of the WHERE of a single-table SELECT, UPDATE or DELETE, by
     # lower-case column without qualifier. Of two conditions on one column the first counts, since each alone already bounds the
     # rows.
     conditions: Mapping[str, tuple[Operand, ...]] = field(default_factory=dict)
-    condition_only: bool = False  # the WHERE consists of *conditions* and *guards* alone
+    condition_only: bool = False  # the WHERE has only *conditions* and *guards*
     guards: frozenset[str] = frozenset()  # the lower-case columns of top-level `col IS NULL`
     # The assignments of UPDATE … SET or ON DUPLICATE KEY UPDATE, by lower-case column.
     assignments: dict[str, Operand] = field(default_factory=dict)
@@ -279,21 +279,21 @@ class Statement:
     sql: bytes
     mode: SqlMode
     shape: Shape
-    # The raw literals outside of VALUES rows, in order; those of IN lists one after another.
+    # The raw literals outside VALUES rows, in order; those of IN lists one after another.
     literals: Sequence[bytes] = ()
     # (slot, place of the first literal, number of literals) of each IN list.
     runs: tuple[tuple[int, int, int], ...] = ()
-    # The values bound to the `?`s, by place; None where nothing is bound.
+    # The values bound to the `?`s, by place; None if nothing is bound.
     arguments: tuple[Value | Opaque, ...] | None = None
     # Returns the SQL text of an argument by its place, for a prepared statement that is sent as text after all.
     spell: Callable[[int], bytes] | None = None
-    # The values of its only VALUES row as written, where they were known without reading it.
+    # The values of its only VALUES row as written, if they were known without reading it.
     row: tuple[bytes, ...] | None = None
 
     def bind(
         self, arguments: tuple[Value | Opaque, ...], spell: Callable[[int], bytes] | None = None
     ) -> Statement:
-        """Return the statement with values for all its `?`s, OPAQUE for what is not known."""
+        """Return the statement with values for all its `?`s, OPAQUE for unknown ones."""
         return Statement(
             self.sql, self.mode, self.shape, self.literals, self.runs, arguments, spell
         )
@@ -311,7 +311,7 @@ class Statement:
         return self.literals[first : first + 1]
 
     def value(self, operand: Operand) -> Value:
-        """Return the value of a Slot or of NULL; of a Param see `argument`. Raises TypeError for a list or OPAQUE."""
+        """Return the value of a Slot or of NULL; for a Param see `argument`. Raises TypeError for a list or OPAQUE."""
         if operand is None:
             return None
         if not isinstance(operand, Slot):
@@ -319,7 +319,7 @@ class Statement:
         return decode_literal(self.raw(operand)[0], self.mode)
 
     def values(self, operands: Iterable[Operand]) -> list[Value] | None:
-        """Return all values, those of lists included; None if any is OPAQUE."""
+        """Return all values, including those of lists; None if any is OPAQUE."""
         found: list[Value] = []
         for operand in operands:
             if operand is OPAQUE:
@@ -341,12 +341,12 @@ class Statement:
         return found
 
     def known(self, operand: Operand) -> Value | Opaque:
-        """Return the value of one operand that is no list; OPAQUE for one that is not known."""
+        """Return the value of one operand that is no list; OPAQUE if it is not known."""
         values = self.values((operand,))
         return OPAQUE if values is None else values[0]
 
     def argument(self, place: int) -> Value | Opaque:
-        """Return what is bound to a `?`; OPAQUE when nothing is."""
+        """Return the value bound to a `?`; OPAQUE if there is none."""
         arguments = self.arguments
         if arguments is None or not -len(arguments) <= place < len(arguments):
             return OPAQUE

@@ -1,8 +1,8 @@
-"""What a server makes of a value in a column: the form in which it stores it, and which values it finds equal. Pure.
+"""The stored form of a value: how a server stores it in a column, and which values the server finds equal. Pure.
 
 Two spellings of one value ('058' and 58 in a BIGINT, capitals in a UUID, blanks at the end of a CHAR) have one stored
-form. It places a row over shards, and it is the id by which a message is known. A value whose stored form cannot be
-known from its text has none here: a lookup then asks all shards, and a row is refused.
+form. It places a row on a shard, and it identifies a message. A value whose stored form cannot be
+derived from its text has none here: a lookup then queries all shards, and a row is refused.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ class ColumnType:
 
 
 class StoredForm:
-    """The stored forms of the values of one column; of this class itself none is known.
+    """The stored forms of the values of one column. This base class knows none.
 
     fault: why no value of the column can be placed; "" if values can.
-    hint: the spelling of which the stored form is known.
+    hint: the spelling whose stored form is known.
     """
 
     fault = ""
     hint = "write the value as the server stores it"
 
     def stored(self, value: Value) -> Stored | None:
-        """Return what the server stores for *value*, the nearest it can where its mode allows; None if unknown."""
+        """Return the stored form of *value*, or the nearest one if the server's mode allows that; None if unknown."""
         return None
 
     def equal(self, value: Value) -> Stored | None:
@@ -59,8 +59,8 @@ class StoredForm:
         return self.stored(value)
 
 
-# Among printable ASCII these find two texts equal only if they differ in case, or in blanks at the end. Others have
-# letters of their own: Lithuanian y is an i.
+# Among printable ASCII, these find two texts equal only if they differ in case, or in blanks at the end. Others have
+# their own rules: in Lithuanian y is an i.
 _FOLDS_CASE: Final = re.compile(
     r"latin1_swedish_ci|(?:(?:ascii|latin1|utf8|utf8mb3|utf8mb4)_)?"
     r"(?:general|general_mysql500|unicode|unicode_520|0900|uca1400)(?:_nopad)?(?:_ai|_as)?_c[is]"
@@ -79,12 +79,12 @@ def stored_form(
 ) -> StoredForm:
     """Return the stored forms of a column.
 
-    column: None for a column of which nothing is known but, by *holds_strings*, whether it is of strings.
+    column: None if only *holds_strings* is known, whether it is a column of strings.
     folds: values that the column's collation finds equal have one stored form; else only equal texts do.
     """
     if column is None:
         return _UnknownForm(holds_strings=holds_strings)
-    # The members of an ENUM may hold any sign, and its type ends with them.
+    # The members of an ENUM may contain any character, and its type ends with them.
     found = _TYPE.match(column.text)
     if found is None:
         return _UnplacedForm(column.text)
@@ -114,7 +114,7 @@ def stored_form(
 
 
 def folds_case(column: ColumnType) -> bool:
-    """Return whether two texts in a column may be equal and not the same but for blanks at the end."""
+    """Return whether two texts in a column may be equal although they differ in more than blanks at the end."""
     found = _TYPE.match(column.text)
     is_text = found is not None and found[1].lower() in _TEXTS
     return is_text and not _BINARY_COLLATION.fullmatch(column.collation.lower())
@@ -129,7 +129,7 @@ class _IntegerForm(StoredForm):
 
     def stored(self, value: Value) -> int | None:
         number = _whole(value)
-        # What is out of range is an error, or becomes the nearest where the sql_mode is not strict.
+        # A value out of range is an error, or becomes the nearest one if the sql_mode is not strict.
         return None if number is None else min(max(number, self._least), self._greatest)
 
     def equal(self, value: Value) -> int | None:
@@ -189,7 +189,7 @@ class _TextForm(StoredForm):
         return self._form(value, self._length)
 
     def equal(self, value: Value) -> bytes | None:
-        # A number is compared with what the texts are worth as numbers.
+        # A number is compared with the texts' values as numbers.
         return None if isinstance(value, int) else self._form(value, None)
 
     def _form(self, value: Value, length: int | None) -> bytes | None:
@@ -203,7 +203,7 @@ class _TextForm(StoredForm):
             return None
         if not text.isascii() and (not self._is_utf8 or max(text) > self._last):
             return None
-        # Too long a text is an error, or cut where the sql_mode is not strict, as blanks always are.
+        # A text that is too long is an error, or cut if the sql_mode is not strict; blanks are always cut.
         text = text[:length]
         return (text.rstrip(" ") if self._trims else text).encode()
 
@@ -249,7 +249,7 @@ class _EnumForm(StoredForm):
 
 
 class _SpelledForm(StoredForm):
-    """Values with several spellings, of which *read* knows some: it returns the stored form, or None."""
+    """Values with several spellings, some of which *read* knows: it returns the stored form, or None."""
 
     def __init__(self, read: Callable[[bytes], bytes | None], hint: str) -> None:
         self._read = read
@@ -269,7 +269,7 @@ def _moment_form(layout: str, digits: int = 0) -> StoredForm:
             moment = datetime.strptime(whole, layout)  # noqa: DTZ007 - a column without a zone
         except ValueError:
             return None
-        # 2024-1-5 is read as well, and is written 2024-01-05.
+        # 2024-1-5 is also accepted, and is stored as 2024-01-05.
         is_written = f"{moment:{layout}}".rjust(len(whole), "0") == whole
         return value if is_written and end.fullmatch(dot + fraction) else None
 
@@ -286,7 +286,7 @@ class _UnplacedForm(StoredForm):
 
 
 class _UnknownForm(StoredForm):
-    """A column whose type is not known yet: values are taken as they are written."""
+    """A column whose type is not known yet: values are taken as written."""
 
     def __init__(self, *, holds_strings: bool) -> None:
         self._holds_strings = holds_strings
@@ -297,7 +297,7 @@ class _UnknownForm(StoredForm):
         return value if isinstance(value, int | bytes) else None
 
     def equal(self, value: Value) -> Stored | None:
-        # '05' = 5 is true, and '05' and '5' are two strings.
+        # '05' = 5 is true, but '05' and '5' are two strings.
         return None if isinstance(value, int) and self._holds_strings else self.stored(value)
 
 
@@ -317,7 +317,7 @@ _BIGINT_BYTES: Final = 8
 
 
 def _whole(value: Value) -> int | None:
-    """Return the integer that both servers take *value* for next to a column of integers."""
+    """Return the integer that both servers read *value* as, next to a column of integers."""
     if isinstance(value, int):
         return value
     if isinstance(value, Bits):

@@ -1,8 +1,8 @@
-"""What a WHERE clause says for certain about single columns.
+"""Read the conditions of a WHERE clause that certainly hold for single columns.
 
-A conjunct counts only when its tokens are exactly `column = literal`, `literal = column`,
-`column IN (literals)` or `column IS NULL`, and when it is an operand of AND all the way up.
-Anything else is left unsaid: a condition that is missed costs a scatter, one that is invented
+A conjunct counts only if its tokens are exactly `column = literal`, `literal = column`,
+`column IN (literals)` or `column IS NULL`, and if it is an operand of AND all the way up.
+Anything else is ignored: a missed condition costs a scatter, an invented one
 would cost rows.
 """
 
@@ -26,12 +26,12 @@ WHERE_ENDS: Final = frozenset(
     | {"PROCEDURE", "FETCH", "WINDOW", "RETURNING", ";"}
 )
 # Operators that bind less tightly than AND. `||` is OR unless PIPES_AS_CONCAT, in which case
-# it is merely not understood.
+# the clause is merely not understood.
 _LOOSER: Final = frozenset({"OR", "XOR", "||", ":="})
 _AND: Final = frozenset({"AND", "&&"})
-# Parentheses around parentheses that are looked into.
+# Nested parentheses are read up to this depth.
 _DEPTH_MAX: Final = 20
-# Words that stand for a value where a column could stand.
+# Words that stand for a value in the place of a column.
 _NO_COLUMNS: Final = frozenset(
     {"NULL", "TRUE", "FALSE", "DEFAULT", "NOT", "CURRENT_USER", "CURRENT_DATE", "CURRENT_TIME"}
     | {"CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "UTC_DATE", "UTC_TIME"}
@@ -46,8 +46,8 @@ def read_where(
     """Read the WHERE clause tokens[start:end] of a statement on one table.
 
     *qualifiers* are the lower-case names by which a column may name that table. Tokens after
-    *end* are looked at too: should the clause not end there after all (a column may be called
-    `window` on some servers), an OR behind it must not be missed.
+    *end* are read too: if the clause does not end there after all (a column may be called
+    `window` on some servers), a later OR must not be missed.
     """
     nodes = nest(tokens[start:], shape.template)
     if nodes is None or _has_looser(nodes):
@@ -69,12 +69,12 @@ class _ConditionReader:
         self.guards: set[str] = set()
 
     def read(self, nodes: Sequence[Node], depth: int = 0) -> bool:
-        """Note what the operands of AND say; return whether that is all that they say."""
+        """Note the conditions in the operands of AND; return whether they are all that the operands contain."""
         said = [self.says(part, depth) for _, part in cut(nodes, _AND)]
         return all(said)
 
     def says(self, nodes: Sequence[Node], depth: int) -> bool:
-        """Note what a conjunct says of a column; False where that is not all that it says."""
+        """Note a conjunct's condition on a column; return False if the conjunct contains anything else."""
         keys = [node.key for node in nodes]
         inside = nodes[-1].inside if nodes else None
         if keys == ["("] and inside and not nodes[0].is_query:
@@ -100,12 +100,12 @@ class _ConditionReader:
         return self.add(name, (operand,))
 
     def column(self, node: Node) -> str:
-        """Return the column that a node is; "" for none."""
+        """Return the name of the column at a node; "" if it is none."""
         is_own = not node.of or node.of in self.qualifiers
         return node.name if is_own and node.key not in _NO_COLUMNS else ""
 
     def add(self, name: str, operands: tuple[Operand, ...]) -> bool:
-        # Two conditions on one column: either alone names all rows that can match, so the first
+        # Of two conditions on one column either alone bounds the rows that can match, so the first
         # stays.
         is_first = name not in self.conditions
         self.conditions.setdefault(name, operands)
@@ -119,7 +119,7 @@ def _operand(nodes: Sequence[Node]) -> Operand:
 
 
 def read_operand(tokens: list[Token], start: int, end: int) -> Operand:
-    """Return what tokens[start:end] is: one literal, a `?`, NULL or OPAQUE."""
+    """Return the operand tokens[start:end]: one literal, a `?`, NULL or OPAQUE."""
     if end - start != 1:
         return OPAQUE
     token = tokens[start]

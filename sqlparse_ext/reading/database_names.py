@@ -1,13 +1,13 @@
-"""Where a statement names databases: the one place that knows, for every statement of both servers.
+"""Find the database names in a statement, for every statement of both servers.
 
 One pass over the tokens, by their context and not by the kind of statement, so it also reads the bodies of views, routines,
 triggers, events and blocks. A name before a dot is a database's
 
-- where a table stands: behind FROM, JOIN, INTO, UPDATE and the like, and behind the commas of such a list;
+- in the place of a table: after FROM, JOIN, INTO, UPDATE and similar words, and after the commas of such a list;
 - before two more names: `shop.item.id`; and before a call: `shop.f()`;
-- in what comes before a query or a body: `CALL shop.p`, `DROP TRIGGER shop.tg`, `GRANT … ON shop.*`, `SHOW CREATE VIEW shop.v`.
+- in the part before a query or a body: `CALL shop.p`, `DROP TRIGGER shop.tg`, `GRANT … ON shop.*`, `SHOW CREATE VIEW shop.v`.
 
-Elsewhere `a.b` is the column b of a table or alias a. A database stands alone in SHOW … FROM and behind DATABASE.
+Elsewhere `a.b` is the column b of a table or alias a. A database stands alone in SHOW … FROM and after DATABASE.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from streamfrom.sqlparse_ext.text.tokens import END, Token, statement_tokens, un
 
 
 class Qualified(Enum):
-    """What a database's name stands before."""
+    """The object that a database's name qualifies."""
 
     TABLE = "TABLE"
     REFERENCE = "REFERENCE"  # the table of a foreign key
@@ -40,7 +40,7 @@ class Qualified(Enum):
 
 
 class DatabaseName(NamedTuple):
-    """One place of a template where a database is named. *behind*: where what it qualifies begins."""
+    """One place of a template that names a database. *behind*: where the qualified name begins."""
 
     name: str
     role: Qualified
@@ -50,7 +50,7 @@ class DatabaseName(NamedTuple):
 
 
 class TablePlace(NamedTuple):
-    """A table that a query reads: its name, with its database if that is there, is template[start:end]."""
+    """A table that a query reads: template[start:end] is its name, with its database if given."""
 
     schema: str | None
     name: str
@@ -61,7 +61,7 @@ class TablePlace(NamedTuple):
 
 @dataclass(slots=True)
 class Names:
-    """The databases that a statement names: filled while it is read, never changed then."""
+    """The databases that a statement names: filled while it is read, and never changed afterwards."""
 
     places: list[DatabaseName] = field(default_factory=list)  # in the order of the text
     # The tables in the FROM clauses of queries.
@@ -72,10 +72,10 @@ class Names:
     has_unqualified_tables: bool = False
 
 
-# Behind these a table stands, wherever they are.
+# A table follows these, wherever they are.
 _BEFORE_TABLE: Final = frozenset({"FROM", "JOIN", "INTO", "TABLE", "TABLES", "REFERENCES"})
 _WRITES: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE", "TRUNCATE"})
-# Behind these such a verb begins no statement: ON DUPLICATE KEY UPDATE, FOR UPDATE, BEFORE INSERT OR DELETE ON, CREATE OR REPLACE.
+# After these a verb begins no statement: ON DUPLICATE KEY UPDATE, FOR UPDATE, BEFORE INSERT OR DELETE ON, CREATE OR REPLACE.
 _BEFORE_NO_VERB: Final = frozenset(
     {"KEY", "FOR", "ON", "BEFORE", "AFTER", "OR", "CHARACTER", "UPDATE", "DELETE"}
 )
@@ -84,7 +84,7 @@ _ENDS_TABLES: Final = frozenset(
     | {"SET", "SELECT"}
     | {"VALUES", "VALUE", "WINDOW", "RETURNING", ";", "DO", "THEN", "BEGIN"}
 )
-# With these the code of a statement begins, in which `a.b` is a column.
+# The first words of a statement's code, in which `a.b` is a column.
 _BEGINS_CODE: Final = frozenset(
     {"SELECT", "VALUES", "SET", "BEGIN", "RETURN", "WHERE", "DO", "DECLARE", *_WRITES}
 )
@@ -92,12 +92,12 @@ _CODE: Final = frozenset(
     {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.SET, Kind.BEGIN}
 )
 _GRANTS: Final = frozenset({"GRANT", "REVOKE"})
-# May stand between one of _BEFORE_TABLE or _WRITES and the table.
+# Words that may come between one of _BEFORE_TABLE or _WRITES and the table.
 _TABLE_OPTIONS: Final = frozenset(
     {"LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "IGNORE", "QUICK", "IF", "NOT", "EXISTS"}
     | {"LATERAL", "ONLY", "FROM", "INTO", "TABLE"}
 )
-# What may follow a table and is no alias of it.
+# Words that may follow a table and are no alias of it.
 _NO_ALIAS: Final = frozenset(
     {"ON", "USING", "JOIN", "LEFT", "RIGHT", "INNER", "OUTER", "CROSS", "NATURAL", "FULL"}
     | {"STRAIGHT_JOIN", "USE", "FORCE", "IGNORE", "FOR", "LOCK", "PARTITION", "TABLESAMPLE"}
@@ -126,7 +126,7 @@ def tables_read(tokens: list[Token], template: bytes) -> list[TablePlace]:
 
 
 def renamed(shape: Shape, mapping: Mapping[str, str | None]) -> list[Edit]:
-    """Return the edits of the template that put other databases in place of those of *mapping*; None drops the qualifier."""
+    """Return the edits of the template that replace databases by those of *mapping*; None drops the qualifier."""
     edits = []
     for place in database_names(shape).places:
         if place.name in mapping:
@@ -152,7 +152,7 @@ class _Finder:
         self.shape = shape
         self.tokens = tokens
         self.is_code = shape.kind in _CODE or shape.verb in COMPOUND or shape.verb == "DO"
-        # Names of tables and aliases; which are no databases where a definition refers to its own columns.
+        # Names of tables and aliases; they are no databases if a definition refers to its own columns.
         self.own = {
             name.lower() for table in shape.tables if (name := table.alias or table.name)
         }
@@ -212,7 +212,7 @@ class _Finder:
         )
 
     def _behind_table(self, place: int) -> int:
-        """Return the state behind the table at *place*; behind that of a foreign key a comma begins no table."""
+        """Return the state after the table at *place*; after that of a foreign key a comma begins no table."""
         return _EXPRESSION if self._key(place - 1) == "REFERENCES" else _BEHIND_TABLE
 
     def _defines_common(self, place: int) -> None:
@@ -225,7 +225,7 @@ class _Finder:
             self.common.add(self._name(place).lower())
 
     def _is_keyword(self, place: int) -> bool:
-        """Take the word at *place* as what it says of the names behind it; False where it says nothing."""
+        """Apply the word at *place* to the names after it; return False if it has no effect on them."""
         frame, key, before = self.frames[-1], self._key(place), self._key(place - 1)
         is_call = self._key(place + 1) == "("
         if key == "TABLES" and frame.state == _TABLE:
@@ -287,7 +287,7 @@ class _Finder:
         return shape.kind is Kind.DDL and before in _DATABASE | {"EXISTS"}
 
     def _dotted(self, place: int) -> int:
-        """Read `a.b`, `a.b.c` or one with `*` at the end, and return the place behind it."""
+        """Read `a.b`, `a.b.c` or one with `*` at the end, and return the place after it."""
         frame, start = self.frames[-1], place
         place += 1
         count = 1
@@ -317,7 +317,7 @@ class _Finder:
         return place
 
     def _defined(self, start: int) -> Qualified:
-        """Return what a name in the head of a statement qualifies."""
+        """Return the kind of object that a name in the head of a statement qualifies."""
         table = {(ref.schema, ref.name) for ref in self.shape.tables}
         pair = (
             self._name(start),

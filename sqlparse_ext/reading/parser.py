@@ -1,7 +1,7 @@
-"""From a template to its facts: the first keyword decides who reads the rest.
+"""From a template to its facts: the first keyword selects the reader of the rest.
 
-Parsing never fails for SQL that is not ours: what cannot be understood is UNPARSED, and the
-server is the judge. Only STREAM, which no server knows, raises.
+Parsing never fails for other servers' SQL: a statement that is not understood is UNPARSED, and the
+server judges it. Only STREAM, which no server knows, raises.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _READERS: Final = {
     "STREAM": read_stream,
 }
 _WORDS_MAX: Final = 6
-# Operators that may stand among the words of SHOW COUNT(*) WARNINGS, EXPLAIN FORMAT = JSON.
+# Operators that may come between the words of SHOW COUNT(*) WARNINGS, EXPLAIN FORMAT = JSON.
 _BETWEEN_WORDS: Final = frozenset({"=", "(", ")", "*"})
 
 
 def parse(template: bytes) -> Shape:
-    """Return the facts of *template*. Raises StreamSyntaxError for a STREAM that is written wrongly."""
+    """Return the facts of *template*. Raises StreamSyntaxError for a malformed STREAM."""
     lexed = tokenise(template)
     tokens = trim(lexed.tokens)
     shape = Shape(Kind.OTHER, sweep(tokens), template)
@@ -99,7 +99,7 @@ def _directives(hints: list[bytes]) -> dict[str, str]:
 
 
 def explained_text(statement: Statement) -> bytes | None:
-    """Return the statement inside an EXPLAIN, VEXPLAIN or ANALYZE; None where there is none."""
+    """Return the statement inside an EXPLAIN, VEXPLAIN or ANALYZE; None if there is none."""
     if statement.shape.kind is not Kind.EXPLAIN:
         return None
     tokens = statement_tokens(statement.shape.template)

@@ -1,7 +1,7 @@
-"""Reads SELECT, UPDATE, DELETE, INSERT and REPLACE: their tables, conditions, assignments and lists.
+"""Read SELECT, UPDATE, DELETE, INSERT and REPLACE: their tables, conditions, assignments and lists.
 
-One table named in the plain way is read from the tokens; whatever has more is `structure`'s, and
-what that does not know is UNPARSED.
+One plainly named table is read from the tokens; `structure` reads statements with more, and
+those that it does not know are UNPARSED.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class Assignment(NamedTuple):
 
 
 class UpdateParts(NamedTuple):
-    """Where the clauses of an UPDATE are, in indexes of tokens."""
+    """The clauses of an UPDATE, as indexes of tokens."""
 
     table: TableRef | None  # None for several tables
-    table_end: int  # the place behind the table, its alias and its index hints
+    table_end: int  # the place after the table, its alias and its index hints
     assignments: tuple[Assignment, ...]
-    set_end: int  # the place behind the last assignment
+    set_end: int  # the place after the last assignment
     # The condition of WHERE, without that word; None without the clause.
     where: tuple[int, int] | None
 
@@ -73,7 +73,7 @@ def read_query(shape: Shape, cursor: Cursor) -> None:
     shape.kind = Kind.SELECT
     if cursor.key == "WITH":
         shape.uses |= Uses.CTE
-        # The statement proper is the first of these outside of the CTEs' parentheses.
+        # The statement proper is the first of these outside the CTEs' parentheses.
         main = cursor.find(
             {"SELECT", "UPDATE", "DELETE", "INSERT", "REPLACE", "TABLE", "VALUES"}
         )
@@ -109,12 +109,12 @@ def _read_select(shape: Shape, cursor: Cursor) -> None:
             elif not cursor.key or cursor.key in WHERE_ENDS | {"WHERE"}:
                 _read_single(shape, cursor, table)
                 # The usual SELECT: nothing in it can name another table, so sqlglot is not
-                # asked.
+                # needed.
                 if not shape.uses & _COMPOUND:
                     is_dual = table.schema is None and table.name.upper() == "DUAL"
                     shape.tables = () if is_dual else (table,)
                     return
-    if shape.uses & Uses.INTO:  # sqlglot takes SELECT … INTO for CREATE TABLE
+    if shape.uses & Uses.INTO:  # sqlglot reads SELECT … INTO as CREATE TABLE
         shape.uses |= Uses.UNPARSED
     _ask_structure(shape, tokens[start:])
 
@@ -145,7 +145,7 @@ def _ask_structure(shape: Shape, tokens: list[Token]) -> None:
 
 
 def guess_tables(tokens: list[Token], template: bytes) -> tuple[TableRef, ...]:
-    """Return the names behind FROM, JOIN, INTO, UPDATE and TABLE: the best there is."""
+    """Return the names after FROM, JOIN, INTO, UPDATE and TABLE, as the best guess."""
     found = []
     for place, token in enumerate(tokens):
         if token.key in ("FROM", "JOIN", "STRAIGHT_JOIN", "INTO", "UPDATE", "TABLE", "USING"):
@@ -156,7 +156,7 @@ def guess_tables(tokens: list[Token], template: bytes) -> tuple[TableRef, ...]:
 
 
 def read_factor(cursor: Cursor) -> TableRef | None:
-    """Read `[schema.]table [PARTITION (…)] [[AS] alias] [index hints]`; None if it is no such."""
+    """Read `[schema.]table [PARTITION (…)] [[AS] alias] [index hints]`; None if it has another form."""
     table = cursor.table()
     if table is None or cursor.key in ("(", "."):
         return None
@@ -185,7 +185,7 @@ def read_factor(cursor: Cursor) -> TableRef | None:
 
 
 def read_update(shape: Shape, cursor: Cursor) -> None:
-    """Read an UPDATE behind its verb."""
+    """Read an UPDATE after its verb."""
     shape.kind = Kind.UPDATE
     start = cursor.at
     parts = update_parts(cursor)
@@ -215,7 +215,7 @@ def parts_of_update(shape: Shape) -> tuple[Cursor, UpdateParts | None]:
 
 
 def update_parts(cursor: Cursor) -> UpdateParts | None:
-    """Find the clauses of an UPDATE behind its verb; None where they cannot be read."""
+    """Find the clauses of an UPDATE after its verb; None if they cannot be read."""
     cursor.skip_all(_UPDATE_OPTIONS)
     table = read_factor(cursor)
     if cursor.key != "SET":
@@ -235,7 +235,7 @@ def update_parts(cursor: Cursor) -> UpdateParts | None:
 
 
 def read_assignments(cursor: Cursor, start: int, end: int) -> tuple[Assignment, ...] | None:
-    """Read `column = value, …` in tokens[start:end]; None when something else is there."""
+    """Read `column = value, …` in tokens[start:end]; None if anything else is there."""
     found = []
     for first, last in split_commas(cursor.tokens, start, end):
         item = Cursor(cursor.tokens, cursor.template, first)
@@ -249,7 +249,7 @@ def read_assignments(cursor: Cursor, start: int, end: int) -> tuple[Assignment, 
 
 
 def assigned_columns(template: bytes) -> frozenset[str] | None:
-    """Return what an UPDATE of any form assigns, in lower case; None when that is not known."""
+    """Return the columns that an UPDATE of any form assigns, in lower case; None if they are not known."""
     cursor = Cursor(statement_tokens(template), template, 1)
     cursor.at = cursor.find({"SET"}) + 1
     assignments = read_assignments(cursor, cursor.at, cursor.find(_UPDATE_ENDS))
@@ -257,7 +257,7 @@ def assigned_columns(template: bytes) -> frozenset[str] | None:
 
 
 def read_delete(shape: Shape, cursor: Cursor) -> None:
-    """Read a DELETE behind its verb."""
+    """Read a DELETE after its verb."""
     shape.kind = Kind.DELETE
     start = cursor.at
     cursor.skip_all(_DELETE_OPTIONS)
@@ -274,7 +274,7 @@ def read_delete(shape: Shape, cursor: Cursor) -> None:
 
 
 def add_subqueries(shape: Shape, tokens: list[Token]) -> None:
-    """Ask for the tables of the subqueries too; the target stays first."""
+    """Add the tables of the subqueries; the target stays first."""
     target = shape.tables
     _ask_structure(shape, tokens)
     shape.tables = tuple(dict.fromkeys(target + shape.tables))
@@ -283,7 +283,7 @@ def add_subqueries(shape: Shape, tokens: list[Token]) -> None:
 def as_select(tokens: list[Token], start: int, verb: str) -> list[Token]:
     """Write an UPDATE or DELETE as a SELECT of the same tables, for `structure`.
 
-    sqlglot does not know all forms of the two, and the tables are all that is asked for.
+    sqlglot does not know all forms of the two, and only the tables are needed.
     """
     cursor = Cursor(tokens, b"", start)
     if verb == "UPDATE":
@@ -324,7 +324,7 @@ _ROW_MARKS: Final = frozenset({ROWS.decode(), CALL_ROWS.decode()})
 
 
 def insert_parts(cursor: Cursor) -> InsertShape | None:
-    """Find the lists of an INSERT or REPLACE, behind its verb; None when it is none."""
+    """Find the lists of an INSERT or REPLACE, after its verb; None if it is none."""
     seen = cursor.skip_all(_OPTIONS)
     cursor.accept("INTO")
     table = cursor.table()
@@ -405,7 +405,7 @@ def _query_end(cursor: Cursor) -> int:
 
 
 def read_insert(shape: Shape, cursor: Cursor) -> None:
-    """Read an INSERT or REPLACE behind its verb."""
+    """Read an INSERT or REPLACE after its verb."""
     shape.kind = Kind(shape.verb)
     insert = shape.insert = insert_parts(cursor)
     if insert is None:
@@ -419,7 +419,7 @@ def read_insert(shape: Shape, cursor: Cursor) -> None:
             insert.set[each.column] = read_operand(tokens, each.start, each.end)
             insert.set_at[each.column] = tokens[each.start].start, tokens[each.end - 1].end
     if insert.duplicate_at is not None:
-        # Of the rows before these the template keeps one of a kind, so `?`s are counted from
+        # The template keeps one of each kind of the earlier rows, so `?`s are counted from
         # the end.
         count = sum(isinstance(token.slot, Param) for token in tokens)
         for each in _assignments(shape, cursor, insert.duplicate_at):
@@ -440,7 +440,7 @@ def read_insert(shape: Shape, cursor: Cursor) -> None:
             expressions.append(tokens[slice(*insert.duplicate_at)])
         if cursor.accept("RETURNING"):
             expressions.append(tokens[cursor.at :])
-        # Rows, assignments and what RETURNING gives read as a SELECT's list.
+        # Rows, assignments and the items of RETURNING read as a SELECT's list.
         query = [stand_in("SELECT"), stand_in("1")]
         for expression in expressions:
             query += [stand_in(","), *expression]

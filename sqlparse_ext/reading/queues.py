@@ -1,4 +1,4 @@
-"""Reads our own statements: STREAM, and CREATE, ALTER and DROP QUEUE.
+"""Read streamfrom's own statements: STREAM, and CREATE, ALTER and DROP QUEUE.
 
     STREAM [/*vt+ … */] * | column [, …] FROM [ks.]table [WHERE key = value | key IN (value, …)] [LIMIT n [WAIT s]]
 
@@ -8,7 +8,7 @@
     DROP QUEUE [IF EXISTS] [ks.]q
 
 `name_queue` reads the name while a shape is made; `read_queue` reads a whole statement when it runs.
-The definitions of columns and indexes are the server's to judge.
+The server judges the definitions of columns and indexes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 _NEAR_BYTES: Final = 80
-# What stands first in a part of CREATE TABLE's list that defines no column.
+# The first words of parts of CREATE TABLE's list that define no column.
 _NO_COLUMN: Final = frozenset(
     {"INDEX", "KEY", "UNIQUE", "CONSTRAINT", "FOREIGN", "CHECK", "FULLTEXT", "SPATIAL"}
     | {"PRIMARY", "LIKE", "PERIOD", "VECTOR"}
@@ -50,14 +50,14 @@ _NO_COLUMN: Final = frozenset(
 class QueuePart:
     """One part of the list of CREATE QUEUE, as written."""
 
-    column: str | None  # its name; None for an index and the like
+    column: str | None  # its name; None for an index or another part
     text: bytes
     has_primary_key: bool
     is_unique_without_id: bool  # it is, or has, a unique index that does not contain the id
 
 
 class Requeue(NamedTuple):
-    """Which messages are ready again."""
+    """The messages to make ready again."""
 
     source: str  # PARKED or DEAD
     limit: int | None  # how many at most; None for all
@@ -72,16 +72,16 @@ class QueueStatement:
     table: TableRef
     if_exists: bool = False  # it has IF EXISTS, or IF NOT EXISTS
     parts: tuple[QueuePart, ...] = ()  # the list of CREATE
-    # The vindex, None where none is named, and the column.
+    # The vindex, or None if unnamed, and the column.
     shard_by: tuple[str | None, str] | None = None
     partition_by: str | None = None  # HOUR or DAY
     # The keys in lower case and their values; None for DEFAULT.
     settings: tuple[tuple[str, str | None], ...] = ()
-    requeue: Requeue | None = None  # what REQUEUE takes
+    requeue: Requeue | None = None  # the messages that REQUEUE takes
 
 
 def name_queue(shape: Shape, cursor: Cursor) -> None:
-    """Read CREATE, ALTER or DROP behind its verb, at QUEUE, as far as the queue's name."""
+    """Read CREATE, ALTER or DROP after its verb, at QUEUE, up to the queue's name."""
     shape.kind = Kind.QUEUE
     shape.uses |= Uses.IMPLICIT_COMMIT
     cursor.take()
@@ -95,7 +95,7 @@ def _accept_existence(cursor: Cursor, verb: str) -> bool:
 
 
 def read_queue(statement: Statement) -> QueueStatement:
-    """Return the parts of a statement of Kind.QUEUE. Raises SqlError, which says what was expected, and where."""
+    """Return the parts of a statement of Kind.QUEUE. Raises SqlError, with the expected word and its place."""
     return _Reader(statement).read()
 
 
@@ -263,7 +263,7 @@ class _Reader:
 
 
 class StreamSyntaxError(Exception):
-    """A STREAM that is none; *position* is where in the template it goes wrong.
+    """A malformed STREAM; *position* is the place of the error in the template.
 
     The template has no literals, so the caller, which has the text, makes the error for the client.
     """
@@ -274,7 +274,7 @@ class StreamSyntaxError(Exception):
 
 
 def read_stream(shape: Shape, cursor: Cursor) -> None:
-    """Read STREAM behind its verb. Raises StreamSyntaxError for anything that the grammar does not have."""
+    """Read STREAM after its verb. Raises StreamSyntaxError for anything outside the grammar."""
     shape.kind = Kind.STREAM
     columns = None if cursor.accept("*") else _columns(cursor)
     if not cursor.accept("FROM"):

@@ -1,4 +1,4 @@
-"""Reads SET: https://dev.mysql.com/doc/refman/8.4/en/set-variable.html."""
+"""Read SET: https://dev.mysql.com/doc/refman/8.4/en/set-variable.html."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _SCOPES: Final = {
     "LOCAL": SetScope.SESSION,
     **dict.fromkeys(("GLOBAL", "PERSIST", "PERSIST_ONLY"), SetScope.GLOBAL),
 }
-# The modes of transactions. Written `@@name`, they reach the next transaction only; a session's, from the next one on.
+# The modes of transactions. As `@@name` they apply only to the next transaction; a session's apply from the next one on.
 TRANSACTION_VARIABLES: Final = frozenset(
     {"transaction_isolation", "tx_isolation", "transaction_read_only", "tx_read_only"}
 )
-# These forms take the whole statement, commas and all.
+# These forms take the whole statement, with its commas.
 _WHOLE: Final = frozenset({"PASSWORD", "ROLE", "DEFAULT", "RESOURCE", "STATEMENT"})
 
 
 def read_set(shape: Shape, cursor: Cursor) -> None:
-    """Read SET behind its verb."""
+    """Read SET after its verb."""
     shape.kind = Kind.SET
     if (
         cursor.key in _WHOLE
@@ -72,7 +72,7 @@ def read_set(shape: Shape, cursor: Cursor) -> None:
 
 
 def split_set_statement(statement: Statement) -> tuple[bytes, bytes] | None:
-    """Return `SET STATEMENT … FOR` and the statement behind it; None for anything else."""
+    """Return `SET STATEMENT … FOR` and the statement after it; None for anything else."""
     shape = statement.shape
     if len(shape.set) != 1 or shape.set[0].name != "statement":
         return None
@@ -85,7 +85,7 @@ def split_set_statement(statement: Statement) -> tuple[bytes, bytes] | None:
 
 
 def passing_variables(shape: Shape) -> frozenset[str]:
-    """Return what SET STATEMENT sets for its statement alone, in lower case; nothing of others."""
+    """Return the variables that SET STATEMENT sets for its statement only, in lower case; none for other statements."""
     if [item.name for item in shape.set] != ["statement"]:
         return frozenset()
     tokens = statement_tokens(shape.template)
@@ -95,10 +95,10 @@ def passing_variables(shape: Shape) -> frozenset[str]:
 
 
 def with_session_scope(statement: Statement) -> bytes:
-    """Return a SET's text with `@@session.name` where it assigns to `@@name`.
+    """Return a SET's text with `@@session.name` for each assignment to `@@name`.
 
-    They are the same, but MariaDB's session tracker reports the first alone (`sys_var::update`).
-    `@@tx_isolation` and its like are left: without a scope they mean the next transaction.
+    They are the same, but MariaDB's session tracker reports only the first (`sys_var::update`).
+    `@@tx_isolation` and similar ones stay: without a scope they mean the next transaction.
     """
     template = statement.shape.template
     if b"@@" not in template:
@@ -154,7 +154,7 @@ def _item(item: Cursor, scope: SetScope) -> SetItem:
 
 
 def _value(item: Cursor) -> Slot | str | Opaque | None:
-    """Read what is left: a literal, a bare word, NULL, or an expression."""
+    """Read the rest: a literal, a bare word, NULL, or an expression."""
     token = item.peek()
     if item.end - item.at == 1 and token.is_name and token.key != "NULL":
         item.take()

@@ -1,8 +1,8 @@
-"""Where one statement of a text ends, and the statements of a text.
+"""Split a text into its statements, and find where one of them ends.
 
-The bodies of stored programs hold statements of their own and stay whole: those of CREATE PROCEDURE,
-FUNCTION, TRIGGER and EVENT, and of MariaDB's BEGIN NOT ATOMIC, IF, CASE, LOOP, REPEAT, WHILE and FOR, behind
-SET STATEMENT … FOR too; in its Oracle mode of DECLARE and BEGIN. DELIMITER is the client's and never comes here.
+The bodies of stored programs contain statements and stay whole: those of CREATE PROCEDURE,
+FUNCTION, TRIGGER and EVENT, and of MariaDB's BEGIN NOT ATOMIC, IF, CASE, LOOP, REPEAT, WHILE and FOR, also after
+SET STATEMENT … FOR; in its Oracle mode of DECLARE and BEGIN. DELIMITER is the client's and never comes here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BLOCKS: Final = frozenset({"IF", "LOOP", "REPEAT", "WHILE", "FOR"})
 _STATEMENT_FOLLOWS: Final = frozenset(
     {";", "THEN", "ELSE", "DO", "BEGIN", "LOOP", "REPEAT", ":", "ROW", ")"}
 )
-# What stands behind a `;` inside a body alone.
+# Words that follow a `;` only inside a body.
 _INSIDE: Final = frozenset(
     {"END", "ELSE", "ELSEIF", "ELSIF", "EXCEPTION", "UNTIL", "WHEN", "DECLARE"}
 )
@@ -37,14 +37,14 @@ def split_statements(sql: bytes, mode: SqlMode = DEFAULT_MODE) -> list[bytes]:
     """Return the statements of *sql* in order, without blanks and `;` around them.
 
     Empty statements are dropped; comments stay with the statement that follows them, and a text
-    of comments alone counts as empty. A text without a `;` inside comes back as it is.
+    that has only comments counts as empty. A text without a `;` inside comes back unchanged.
     """
     if b";" not in sql.rstrip(b"; \t\n\r\f\v"):
         whole = sql.strip(b"; \t\n\r\f\v")
         return [whole] if whole else []
     template = fingerprint(sql, mode).template
     tokens = tokenise(template).tokens
-    # The border before each statement, and each but the last `;`: where a text ends and the
+    # The border before each statement, and each `;` but the last: where a text ends and the
     # next one begins. Between two `;` without a token there is nothing, or a comment.
     cuts: list[Token] = []
     empty: list[bool] = []
@@ -86,9 +86,9 @@ def end_of_statement(tokens: list[Token], start: int, template: bytes) -> int:
 
 
 def are_several(tokens: list[Token], template: bytes) -> bool:
-    """Return whether a text surely is several statements; it has no `;` around it.
+    """Return whether a text is certainly several statements; it has no `;` around it.
 
-    The end of a body may be found too soon, in Oracle's syntax or behind a column called `end`. The
+    The end of a body may be found too soon, in Oracle's syntax or after a column called `end`. The
     rest of that body then begins with a word that begins no statement, and the text counts as one
     statement: the server judges it.
     """
@@ -109,13 +109,13 @@ def are_several(tokens: list[Token], template: bytes) -> bool:
 
 def _is_inside(cursor: Cursor) -> bool:
     if cursor.key == "BEGIN":
-        # What stands before it may be declared for it.
+        # Earlier declarations may be for it.
         return _has_body(cursor) and cursor.peek(1).key != "NOT"
     return cursor.key in _INSIDE
 
 
 def _has_body(cursor: Cursor) -> bool:
-    """Whether a `;` may stand inside this statement: it has a body of statements."""
+    """Return whether a `;` may be inside this statement: it has a body of statements."""
     behind = Cursor(cursor.tokens, cursor.template, cursor.at)
     while behind.key == "SET" and behind.peek(1).key == "STATEMENT":
         if not _find(behind, {"FOR"}):
@@ -131,9 +131,9 @@ def _has_body(cursor: Cursor) -> bool:
 
 
 def _find(cursor: Cursor, keys: Collection[str]) -> bool:
-    """Move to the next token of *keys* outside of parentheses; False where a `;` comes first.
+    """Move to the next token of *keys* outside parentheses; False if a `;` comes first.
 
-    A `;` in parentheses ends the search as well: a text of many statements, each of which opens
+    A `;` in parentheses also ends the search: otherwise a text of many statements, each of which opens
     one and closes none, would be read to its end for each of them.
     """
     depth = 0

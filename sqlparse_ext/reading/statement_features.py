@@ -1,7 +1,7 @@
-"""Which features a statement uses, found by one sweep over its tokens.
+"""Find the features that a statement uses, in one sweep over its tokens.
 
 A flag too many costs a pinned connection or a refusal; a flag too few would cost a wrong answer.
-So the sweep reads every token by its word alone, also where a parser would distinguish two uses. `alias_at` finds the alias of an item, where AS is optional, `unnamed_items` the items without one.
+So the sweep reads every token by its word alone, even if a parser would distinguish two uses. `alias_at` finds the alias of an item, where AS is optional, `unnamed_items` the items without one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ AGGREGATES: Final = (
     "STD", "STDDEV", "STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP", "VARIANCE",
     "JSON_ARRAYAGG", "JSON_OBJECTAGG", "ANY_VALUE", "GROUPING", "ST_COLLECT",
 )  # fmt: skip
-# Two evaluations of these are two values.
+# Functions whose every evaluation may give another value.
 VOLATILE: Final = frozenset(
     {"RAND", "UUID", "UUID_SHORT", "UUID_V4", "UUID_V7", "SYS_GUID", "SLEEP", "NEXTVAL"}
     | {"RANDOM_BYTES", "SYSDATE", "BENCHMARK"}
@@ -79,18 +79,18 @@ _SYSTEM_VARIABLES: Final[dict[str, int]] = {
     "error_count": Uses.DIAGNOSTICS.value,
     "socket": Uses.IDENTITY.value,  # the path of the server's socket, not of the proxy's
 }
-# Of MariaDB.
+# MariaDB's.
 SEQUENCE_FUNCTIONS: Final = frozenset({"NEXTVAL", "SETVAL", "LASTVAL"})
-# What stands before a parenthesised SELECT that is no subquery.
+# Words before a parenthesised SELECT that is no subquery.
 _SETOP_WORDS: Final = frozenset({"UNION", "ALL", "DISTINCT", "EXCEPT", "INTERSECT"})
 # FROM inside these is no clause: EXTRACT(YEAR FROM d), TRIM(LEADING 'x' FROM s).
 FROM_FUNCTIONS: Final = frozenset({"EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "MID", "OVERLAY"})
 SELECT_OPTIONS: Final = frozenset(
     {"SELECT", "ALL", "DISTINCT", "DISTINCTROW", "HIGH_PRIORITY", "SQL_NO_CACHE", "SQL_CACHE"}
 )
-# What MariaDB takes outside of stored programs too; no other statement begins so.
+# Verbs that MariaDB also accepts outside stored programs; no other statement begins so.
 COMPOUND: Final = frozenset({"IF", "CASE", "LOOP", "REPEAT", "WHILE", "FOR", "DECLARE"})
-# Kinds that give a variable a value by `:=` or INTO alone.
+# Kinds that assign to a variable only by `:=` or INTO.
 _ASSIGN_IN_TEXT: Final = frozenset(
     {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.DDL, Kind.SHOW}
     | {Kind.EXPLAIN, Kind.KILL, Kind.PREPARE}
@@ -101,7 +101,7 @@ def sweep(tokens: list[Token]) -> Uses:
     """Return the flags that tokens alone show."""
     found = 0
     before = END
-    leading = True  # nothing but opening parentheses so far
+    leading = True  # only opening parentheses so far
     for place, token in enumerate(tokens):
         key = token.key
         after = tokens[place + 1] if place + 1 < len(tokens) else END
@@ -147,19 +147,19 @@ def user_variables(tokens: list[Token], template: bytes) -> frozenset[str]:
         for before, token in zip([END, *tokens], tokens, strict=False)
         if is_user_variable(token, before)
     }
-    # Names are compared without regard to case; of other letters the server alone knows which.
+    # Names are compared without regard to case; only the server knows the case of non-ASCII letters.
     return frozenset(name.lower() if name.isascii() else name for name in names)
 
 
 def makes_or_drops_database(shape: Shape) -> bool:
-    """True for CREATE DATABASE and DROP DATABASE: the only DDL with a target but ALTER's."""
+    """Return whether a statement is CREATE DATABASE or DROP DATABASE, the only DDL with a target besides ALTER."""
     return (
         shape.kind is Kind.DDL and shape.target is not None and shape.verb in {"CREATE", "DROP"}
     )
 
 
 def asks_sequence(shape: Shape) -> bool:
-    """Return whether a statement asks a sequence of MariaDB's for a value, which writes it; or calls LASTVAL, which only reads.
+    """Return whether a statement takes a value of a MariaDB sequence, which writes it, or calls LASTVAL, which only reads.
 
     See https://mariadb.com/kb/en/sequence-functions/.
     """
@@ -171,11 +171,11 @@ def asks_sequence(shape: Shape) -> bool:
 
 
 def may_assign(shape: Shape) -> bool:
-    """True unless a statement only reads the user variables in its text.
+    """Return False only if a statement just reads the user variables in its text.
 
     `SET @a = 1`, `SELECT b INTO @a`, `@a := 1`: see
-    https://dev.mysql.com/doc/refman/8.4/en/user-variables.html. What stored programs and the texts of
-    EXECUTE do to others is not in the text.
+    https://dev.mysql.com/doc/refman/8.4/en/user-variables.html. Changes by stored programs and the texts of
+    EXECUTE are not in the text.
     """
     if not shape.uses & Uses.USER_VARIABLE:
         return False
@@ -187,7 +187,7 @@ def may_assign(shape: Shape) -> bool:
 
 
 _STRING: Final = STRING.decode()
-# Behind these words an operand follows.
+# An operand follows these words.
 BEFORE_OPERAND: Final = frozenset(
     {"AND", "OR", "XOR", "NOT", "IS", "IN", "LIKE", "REGEXP", "RLIKE", "BETWEEN", "DIV", "MOD"}
     | {"COLLATE", "BINARY", "CASE", "WHEN", "THEN", "ELSE", "ESCAPE", "SOUNDS", "INTERVAL"}
@@ -195,7 +195,7 @@ BEFORE_OPERAND: Final = frozenset(
 )
 # These words are no alias without AS.
 NO_ALIAS: Final = BEFORE_OPERAND | {"END", "NULL", "TRUE", "FALSE", "UNKNOWN", "DEFAULT"}
-# Behind these, and behind a character set such as _latin1, a string belongs to the word.
+# After these, and after a character set such as _latin1, a string belongs to the word.
 _TYPES: Final = frozenset({"DATE", "TIME", "TIMESTAMP", "N"})
 _UNITS: Final = frozenset(
     {"MICROSECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR"}
@@ -206,14 +206,14 @@ _UNITS: Final = frozenset(
 
 
 def alias_at(tokens: list[Token], start: int, end: int) -> int | None:
-    """Return where the alias of the item tokens[start:end] stands, a name or a string; None without one."""
+    """Return the place of the alias, a name or a string, of the item tokens[start:end]; None without one."""
     if end - start < 2:
         return None
     last, before = tokens[end - 1], tokens[end - 2]
     if before.key == "AS":
         return end - 1
     if last.key == _STRING:
-        # A string behind a string goes on with it.
+        # A string after a string continues it.
         is_typed = end - start > 2 and tokens[end - 3].key in _TYPES
         if (
             (before.key == _STRING and not is_typed)
@@ -244,14 +244,14 @@ _LIST_ENDS: Final = frozenset(
     {"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT"}
     | {"INTO", "FOR", "LOCK", "WINDOW", "PROCEDURE", "SELECT", ";"}
 )
-# Servers take SELECTs in one another up to this (ER_TOO_HIGH_LEVEL_OF_NESTING_FOR_SELECT), and each is read once for those around it.
+# Servers accept this many nested SELECTs (ER_TOO_HIGH_LEVEL_OF_NESTING_FOR_SELECT), and each is read once for those around it.
 _NESTED_MAX: Final = 63
 
 
 def unnamed_items(tokens: list[Token], places: Sequence[int]) -> list[tuple[int, int]]:
-    """Return where in the template columns of all SELECTs are in which one of *places* is, in order, and that have no alias.
+    """Return the ranges in the template of the columns without an alias, of any SELECT, that contain one of *places*.
 
-    A server names such a column after its text, so what changes the text must name it. A column with a subquery is before
+    A server names these columns after their text, so an edit of the text must name them. A column with a subquery comes before
     those of the subquery.
     """
     found, depth = [], 0

@@ -1,10 +1,10 @@
-"""A query as sqlglot sees it, and its tables, wherever they stand in it. `join_equalities` reads the same tree.
+"""Parse a query with sqlglot, and find its tables at any depth. `join_equalities` reads the same tree.
 
-sqlglot reads what no cursor over tokens should: joins, derived tables, CTEs and their scopes. It
-is composed, never subclassed (the compiled build forbids that), it sees the template with stand-ins
-for the literals, and its answer is checked against `database_names`, because it takes some
-MySQL for something else without an error. It takes 30 MB and a tenth of a second to load, and a queue's own statements
-never need it, so a caller imports this module when it needs it.
+sqlglot reads joins, derived tables, CTEs and their scopes, for which a cursor over tokens is not enough. It
+is composed, never subclassed (the compiled build forbids that), and sees the template with stand-ins
+for the literals. Its result is checked against `database_names`, because it silently misreads some
+MySQL. It takes 30 MB and a tenth of a second to load, and a queue's own statements
+never need it, so callers import this module only when they need it.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from streamfrom.sqlparse_ext.text.lexer_patterns import CALL_ROWS, ROW_LITERAL, 
 from streamfrom.sqlparse_ext.text.tokens import Token, unquote
 
 
-# A query of 2,000 tokens takes sqlglot some 5 ms, during which nothing else runs.
+# sqlglot takes some 5 ms for a query of 2,000 tokens, during which nothing else runs.
 _TOKENS_MAX: Final = 2_000
-# It reads some texts again and again: `t JOIN t JOIN t …` twice as often for each JOIN more. 10,000
+# It reads some texts repeatedly: `t JOIN t JOIN t …` twice as often for each additional JOIN. 10,000
 # nodes take it 30 ms at most, and a query of 2,000 tokens that is read once has 3,000.
 _NODES_MAX: Final = 10_000
 
 _STAND_INS: Final = {
-    STRING.decode(): "''",  # sqlglot takes a text for a name, and no table has this one
+    STRING.decode(): "''",  # sqlglot reads a text as a name, and no table has this one
     ROWS.decode(): "(1)",
     CALL_ROWS.decode(): "(1)",
     ROW_LITERAL.decode(): "'s'",
 }
-# What a literal of a marked tree begins with: the place of its token follows.
+# A literal of a marked tree begins with this; the place of its token follows.
 _MARK: Final = "9000"
 
 
 def parse_query(
     tokens: list[Token], template: bytes, *, marked: bool = False
 ) -> exp.Query | exp.Values | None:
-    """Return the tree of a query; None when sqlglot cannot read it, or is not to be trusted.
+    """Return the tree of a query; None if sqlglot cannot read it, or is not to be trusted.
 
     marked: every literal of the tree has the place of its token, see `marked_place`.
     """
@@ -55,15 +55,15 @@ def parse_query(
     if not isinstance(tree, exp.Query | exp.Values):
         return None
     names = {table.name.lower() for table in tree.find_all(exp.Table)}
-    # A check of sqlglot by a reading of our own: a table that it lost would be a shard that
-    # no caller asks.
+    # A check of sqlglot by a second reading: a table that it lost would be a shard that
+    # is not queried.
     if any(table.name.lower() not in names for table in tables_read(tokens, template)):
         return None
     return tree
 
 
 def marked_place(node: exp.Expr) -> int | None:
-    """Return the place of the token that a literal of a marked tree was; None for any other node."""
+    """Return the token place that a literal of a marked tree stands for; None for any other node."""
     if not isinstance(node, exp.Literal) or not node.this.startswith(_MARK):
         return None
     return int(node.this[len(_MARK) :])
@@ -90,7 +90,7 @@ def query_tables(tokens: list[Token], template: bytes) -> tuple[TableRef, ...] |
 
 
 def _render(tokens: list[Token], template: bytes, *, marked: bool) -> str:
-    """Write *tokens* as text for sqlglot, with stand-ins for what it need not see."""
+    """Write *tokens* as text for sqlglot, with stand-ins for tokens that it need not see."""
     parts = []
     end = -1
     for place, token in enumerate(tokens):
@@ -117,20 +117,20 @@ def _render(tokens: list[Token], template: bytes, *, marked: bool) -> str:
 
 
 def is_table(node: exp.Table) -> bool:
-    """Whether it is a table of a database, and no CTE, no DUAL and no table function such as JSON_TABLE."""
+    """Return whether it is a table of a database, and no CTE, no DUAL and no table function such as JSON_TABLE."""
     if not isinstance(node.this, exp.Identifier):
         return False
     return bool(node.db) or not (node.name.upper() == "DUAL" or _is_cte(node))
 
 
 def _is_cte(table: exp.Table) -> bool:
-    """Whether a CTE in scope has this very name: to MySQL another case is another name."""
+    """Return whether a CTE in scope has exactly this name: for MySQL another case is another name."""
     name = table.name
     child: exp.Expr = table
     node = table.parent
     while node is not None:
         if isinstance(node, exp.With):
-            # Among CTEs only the earlier ones are in scope, with RECURSIVE also the own name.
+            # Among CTEs only the earlier ones are in scope, and with RECURSIVE also the own name.
             for cte in node.expressions:
                 if cte is child and not node.args.get("recursive"):
                     break

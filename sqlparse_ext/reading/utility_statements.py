@@ -1,7 +1,7 @@
-"""Reads the statements that are no queries: transactions, SHOW, EXPLAIN, definitions and the rest; says who reads which verb.
+"""Read the statements that are no queries: transactions, SHOW, EXPLAIN, definitions and the rest; list the reader of each verb.
 
-sqlglot takes several of these for something else without an error, and knows others not at all,
-so they are read here, word by word, as far as they are needed.
+sqlglot silently misreads several of these, and does not know others at all,
+so they are read here, word by word, as far as needed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OBJECTS: Final = frozenset(
 _OF_QUEUES: Final = frozenset({"CREATE", "ALTER", "DROP"})
 _TABLE_LIKE: Final = frozenset({"TABLE", "TABLES", "VIEW", "SEQUENCE"})
 STORED_PROGRAMS: Final = frozenset({"PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"})
-# Verbs that answer with rows, behind ALTER TABLE … and before PARTITION too.
+# Verbs that answer with rows, also after ALTER TABLE … and before PARTITION.
 _MAINTAINS: Final = frozenset({"ANALYZE", "CHECK", "OPTIMIZE", "REPAIR"})
 
 
@@ -70,7 +70,7 @@ def read_ddl(shape: Shape, cursor: Cursor) -> None:
     if what in STORED_PROGRAMS:
         if is_unqualified:
             shape.options |= {"UNQUALIFIED"}
-        # What the body uses is used when it runs, not now.
+        # The features of the body are used when it runs, not now.
         shape.uses = Uses.IMPLICIT_COMMIT | shape.uses & Uses.MULTIPLE
 
 
@@ -128,7 +128,7 @@ _EXPLAINABLE: Final = frozenset(
     {"SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE"}
     | {"WITH", "TABLE", "VALUES", "STREAM", "("}
 )
-# What may follow the BEGIN of a transaction. Else it is an anonymous block of MariaDB's: NOT ATOMIC,
+# Words that may follow the BEGIN of a transaction. Otherwise it is an anonymous block of MariaDB's: NOT ATOMIC,
 # or in its Oracle mode the first statement in it.
 BEHIND_BEGIN: Final = frozenset({"", ";", "WORK"})
 _VINDEXES_ON: Final = ("VSCHEMA", "VINDEXES", "ON")
@@ -167,7 +167,7 @@ def _transaction_options(cursor: Cursor) -> frozenset[str]:
 
 
 def _use(shape: Shape, cursor: Cursor) -> None:
-    """Read USE name; there is no target where anything else stands behind it."""
+    """Read USE name; without a target if anything else follows it."""
     shape.kind = Kind.USE
     name = cursor.name()
     shape.target = name if cursor.key in ("", ";") else None
@@ -309,17 +309,17 @@ def _kill(shape: Shape, cursor: Cursor) -> None:
     shape.kill = KillTarget(query_only, operand)
 
 
-# What statements do that are known by their verbs alone.
+# The features of statements that their verbs alone show.
 _USES: Final = {
     **dict.fromkeys(
         ("GRANT", "REVOKE", "CACHE", "RESET", "INSTALL", "UNINSTALL", "STOP", "CHANGE"),
         Uses.IMPLICIT_COMMIT,
     ),
-    # What is in MariaDB's IF, CASE, LOOP and the like decides.
+    # The contents of MariaDB's IF, CASE, LOOP and similar decide.
     **dict.fromkeys(COMPOUND, Uses.UNPARSED),
     "GET": Uses.DIAGNOSTICS,
 }
-# What reads a statement behind its verb. Verbs that are not here are Kind.OTHER.
+# The reader of a statement after its verb. Verbs that are not here are Kind.OTHER.
 READERS: Final[dict[str, Callable[[Shape, Cursor], None]]] = {
     **dict.fromkeys(
         ("BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE"), _transaction
@@ -341,7 +341,7 @@ READERS: Final[dict[str, Callable[[Shape, Cursor], None]]] = {
     "USE": _use,
     "XA": _xa,
 }
-# What a statement of MySQL or MariaDB may begin with, parentheses apart, outside of stored programs.
+# The first words of MySQL's and MariaDB's statements, after parentheses, outside stored programs.
 STATEMENT_VERBS: Final = (READERS.keys() - COMPOUND) | {
     *("SELECT", "WITH", "TABLE", "VALUES", "INSERT", "REPLACE", "UPDATE", "DELETE", "STREAM"),
     *("BACKUP", "BINLOG", "CHECKSUM", "CLONE", "DO", "HELP", "IMPORT", "PURGE", "RESIGNAL"),

@@ -1,8 +1,8 @@
-"""The SELECTs that a statement is made of, each of which is a statement of its own.
+"""The SELECTs inside a statement, each as a separate statement.
 
 These are the SELECTs between UNION, EXCEPT and INTERSECT, the derived tables of a FROM, and the
-bodies of WITH. None of them sees anything of the rest, so a proxy that can answer each by itself can
-put its rows in its place, and has the rest answered by one server.
+bodies of WITH. None of them refers to the rest. So the proxy can answer each separately,
+put its rows in its place, and let one server answer the rest.
 
 A SELECT from one derived table can be read like one from a table (`read_derived`).
 """
@@ -44,7 +44,7 @@ _FACTORS: Final = frozenset({"FROM", "JOIN", "STRAIGHT_JOIN", ","})
 _FROM_ENDS: Final = frozenset({"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "WINDOW"})
 _COUNT: Final = ["SELECT", "COUNT", "(", "*", ")"]
 _ONE_ROW: Final = ["FROM", "(", "SELECT", "1", ")"]
-# What may look out of a SELECT, or lock its rows, or is read in another way.
+# Constructs that may refer to the outside of a SELECT, lock its rows, or are read elsewhere.
 _FOREIGN: Final = frozenset(
     {"INTO", "PROCEDURE", "FETCH", "FOR", "LOCK", "LATERAL", "RECURSIVE", ":=", ";"}
 )
@@ -52,14 +52,14 @@ _FOREIGN: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A range of a template that is a statement of its own. parameters: the range of its `?`s."""
+    """A range of a template that is a separate statement. parameters: the range of its `?`s."""
 
     start: int
     end: int
     parameters: tuple[int, int] = (0, 0)
 
     def statement(self, statement: Statement, before: bytes = b"") -> Statement:
-        """Return it as a statement behind the text *before*, with the values that *statement* is bound to."""
+        """Return it as a statement after the text *before*, with the values that *statement* is bound to."""
         start, end = locate(statement.sql, statement.mode, (self.start, self.end))
         sql = before + statement.sql[start:end]
         template, literals, runs = fingerprint(sql, statement.mode)
@@ -75,15 +75,15 @@ class InnerSelects:
     """The SELECTs within one template."""
 
     excerpts: tuple[Excerpt, ...]
-    # The UNIONs and the like between the SELECTs; empty for derived tables and WITH.
+    # The operators (UNION etc.) between the SELECTs; empty for derived tables and WITH.
     operators: tuple[str, ...]
     names: frozenset[str]  # the names that WITH gives to its bodies, in lower case
     outside: Shape  # the shape of the statement with `SELECT 1` in the place of each SELECT
-    union_end: int  # the place behind the last SELECT of a UNION
+    union_end: int  # the place after the last SELECT of a UNION
 
     @property
     def counts_rows(self) -> bool:
-        """The statement is `SELECT COUNT(*) FROM (…) AS alias`, with no more than an alias of the count."""
+        """True if the statement is `SELECT COUNT(*) FROM (…) AS alias`, with at most an alias for the count."""
         keys = [token.key for token in statement_tokens(self.outside.template)]
         at = keys.index("FROM") if "FROM" in keys else 0
         behind = len(keys) - at - len(_ONE_ROW)
@@ -95,7 +95,7 @@ class InnerSelects:
         )
 
     def body(self, statement: Statement, texts: Mapping[int, bytes]) -> bytes:
-        """Return the SELECTs of a UNION as `with_parts` does, without what sorts and limits them."""
+        """Return the SELECTs of a UNION like `with_parts`, without the clauses that sort and limit them."""
         (end,) = locate(statement.sql, statement.mode, (self.union_end,))
         behind = len(statement.sql) - end
         sql = self.with_parts(statement, texts)
@@ -109,7 +109,7 @@ class InnerSelects:
 
 
 def read_inner_selects(template: bytes) -> InnerSelects | None:
-    """Return the SELECTs within a statement; None where there are none, or in doubt."""
+    """Return the SELECTs within a statement; None if there are none, or in doubt."""
     tokens = statement_tokens(template)
     if not tokens or any(token.key in _FOREIGN for token in tokens):
         return None
@@ -154,7 +154,7 @@ def read_inner_selects(template: bytes) -> InnerSelects | None:
 
 
 def without_rows(statement: Statement) -> bytes:
-    """Return a SELECT or UNION so that it has its columns and no rows."""
+    """Return a SELECT or UNION changed so that it has its columns and no rows."""
     tokens = statement_tokens(statement.shape.template)
     outer = outside_parens(tokens, 0, len(tokens))
     limits = [place for place in outer if tokens[place].key == "LIMIT"]
@@ -201,7 +201,7 @@ def _derived(tokens: list[Token], outer: list[int], template: bytes) -> list[Ran
 
 
 def _begins_select(tokens: list[Token], start: int) -> bool:
-    """Whether a SELECT begins there, perhaps that of a UNION in parentheses."""
+    """Return whether a SELECT begins there, perhaps that of a UNION in parentheses."""
     return next(token.key for token in tokens[start:] if token.key != "(") == "SELECT"
 
 
@@ -240,17 +240,17 @@ def _shifted(spell: Callable[[int], bytes] | None, by: int) -> Callable[[int], b
 _parse = lru_cache(maxsize=2048)(parse)
 
 
-# What locks the rows, or leaves something behind, or reads other rows, or needs the table itself.
+# Constructs that lock the rows, leave something behind, read other rows, or need the table itself.
 _NOT_OF_ROWS: Final = frozenset(
     {"INTO", "PROCEDURE", "FETCH", "FOR", "LOCK", "SQL_CALC_FOUND_ROWS", ":=", ";"}
     | {"UNION", "EXCEPT", "INTERSECT", "QUALIFY", "EXAMINED", "DEFAULT", "_ROWID"}
 )
 _JOINS: Final = frozenset({"JOIN", "STRAIGHT_JOIN", ","})
-_MADE_ONE: Final = frozenset({"USING", "NATURAL"})  # two tables have one column by these
+_MADE_ONE: Final = frozenset({"USING", "NATURAL"})  # with these, two tables have one column
 
 
 class QualifiedColumn(NamedTuple):
-    """`alias.column` in a template. end: the place behind it."""
+    """`alias.column` in a template. end: the place after it."""
 
     start: int
     end: int
@@ -262,27 +262,27 @@ class QualifiedColumn(NamedTuple):
 class TableRows:
     """The rows of the FROM and WHERE of a SELECT.
 
-    `SELECT STD(a) FROM t WHERE b > 1` is `SELECT STD(a) FROM (SELECT a FROM t WHERE b > 1) AS t`. So what cannot be made of the answers of
-    several shards can be made of their rows, by one of them.
+    `SELECT STD(a) FROM t WHERE b > 1` is `SELECT STD(a) FROM (SELECT a FROM t WHERE b > 1) AS t`. So a result that cannot be merged from the
+    answers of several shards can be computed from their rows, by one of them.
     """
 
     source: Excerpt  # FROM and WHERE
     tables: tuple[str, ...]  # the names of its tables
-    name: str  # what the rest calls the rows
-    # The names in the rest that have no table in front, in lower case; some are columns. None for all columns.
+    name: str  # the name of the rows in the rest
+    # The unqualified names in the rest, in lower case; some are columns. None for all columns.
     wanted: frozenset[str] | None
-    qualified: tuple[QualifiedColumn, ...] = ()  # what the rest has with its table in front
-    shared: frozenset[str] = frozenset()  # the names that columns of several tables have there
-    operators: tuple[str, ...] = ()  # none, as of other parts that are no UNION
+    qualified: tuple[QualifiedColumn, ...] = ()  # the qualified columns in the rest
+    shared: frozenset[str] = frozenset()  # their names that several tables have
+    operators: tuple[str, ...] = ()  # none, as for all parts except a UNION's
 
     def ask_columns(self) -> list[bytes]:
-        """Return a query for each table; its rows begin with the names of the columns, invisible ones too."""
+        """Return a query for each table; its rows begin with the names of the columns, including invisible ones."""
         return [b"SHOW COLUMNS FROM " + quoted(table) for table in self.tables]
 
     def statement(self, statement: Statement, columns: Iterable[str] = ()) -> Statement:
         """Return the SELECT of the rows, with the values that *statement* is bound to.
 
-        columns: those of all tables, of which the wanted ones are selected.
+        columns: those of all tables, from which the wanted ones are selected.
         """
         if self.wanted is None:
             return self.source.statement(statement, b"SELECT * ")
@@ -300,12 +300,12 @@ class TableRows:
         return self.source.statement(statement, b"SELECT %b " % text)
 
     def _named(self, column: QualifiedColumn) -> str:
-        """Return what the rows call a column."""
+        """Return the name of a column in the rows."""
         is_shared = column.column in self.shared
         return f"{column.table}.{column.column}" if is_shared else column.column
 
     def with_parts(self, statement: Statement, texts: Mapping[int, bytes]) -> bytes:
-        """Return *statement* as it reads the rows that the first of *texts* gives."""
+        """Return *statement*, changed to read the rows that the first of *texts* returns."""
         edits = [
             Edit(
                 self.source.start,
@@ -349,7 +349,7 @@ def read_table_rows(template: bytes) -> TableRows | None:
     if cursor.accept("WHERE"):
         cursor.at = cursor.find(_FROM_ENDS)
     rest = [*range(start), *range(cursor.at, len(tokens))]
-    # Behind the sign of a multiplication stands an operand.
+    # An operand follows the sign of a multiplication.
     has_star = any(
         tokens[place].key == "*" and tokens[place + 1].key in (",", "FROM")
         for place in range(start)
@@ -379,7 +379,7 @@ def read_table_rows(template: bytes) -> TableRows | None:
 def _qualified(
     tokens: list[Token], template: bytes, places: Iterable[int], tables: Mapping[str, TableRef]
 ) -> Iterator[QualifiedColumn]:
-    """Give what stands as `alias.column` at *places*, which are the places of tokens."""
+    """Yield each `alias.column` at *places*, the places of tokens."""
     for place in places:
         cursor = Cursor(tokens, template, place)
         before = tokens[place - 1].key
@@ -405,7 +405,7 @@ def read_derived(template: bytes) -> Select | None:
 
 
 def _find(tokens: list[Token], template: bytes) -> tuple[int, int] | None:
-    """Return where the derived table of a SELECT begins and ends, parentheses and all."""
+    """Return where the derived table of a SELECT begins and ends, including its parentheses."""
     if not tokens or tokens[0].key != "SELECT":
         return None
     cursor = Cursor(tokens, template, 1)
@@ -417,12 +417,12 @@ def _find(tokens: list[Token], template: bytes) -> tuple[int, int] | None:
 
 
 def _select(tokens: list[Token], template: bytes, start: int, end: int) -> Select | None:
-    # One token for the derived table, which is not looked into.
+    # One token for the derived table, which is not read further.
     table = Token("`", tokens[start].start, tokens[end - 1].end)
     seen = [*tokens[:start], table, *tokens[end:]]
     if any(token.key in FOREIGN for token in seen):
         return None
     if any(token.key in VOLATILE or token.is_variable for token in tokens[start:end]):
-        return None  # its columns may be other ones each time that they are looked at
+        return None  # its columns may differ at each evaluation
     select = read_select_from(seen, template)
     return None if select is None or select.table.alias is None else select

@@ -1,12 +1,12 @@
-"""What the columns of a query's tables equal, in every row that can matter to its answer.
+"""Find the equalities of a query's columns, in every row that can matter to its answer.
 
 A join, a subquery, a CTE or a UNION names tables; its conditions compare their columns with literals
-and with one another. `read_join_equalities` collects the equalities that hold for certain, and gives
-up where the query has a form that this module does not know. An equality that is missed costs a
-refusal, one that is invented would cost rows.
+and with one another. `read_join_equalities` collects the equalities that certainly hold, and gives
+up if the query has a form that this module does not know. A missed equality costs a
+refusal, an invented one would cost rows.
 
-An equality of source *i* says: a row of *i* whose column differs changes nothing in the answer. So the
-ON of a LEFT JOIN is an equality of the table on its right alone, since rows of the left come anyway,
+An equality of source *i* means: a row of *i* whose column differs changes nothing in the answer. So the
+ON of a LEFT JOIN is an equality only of the table on its right, since rows of the left come anyway,
 and a subquery's condition is one of the subquery's table, never of the outer one.
 """
 
@@ -42,7 +42,7 @@ _JOIN_SIDES: Final = frozenset({"", "LEFT", "RIGHT"})
 def read_join_equalities(template: bytes) -> JoinEqualities | None:
     """Return the equalities of a SELECT, an UPDATE, a DELETE or an INSERT … SELECT; None when in doubt.
 
-    An UPDATE or DELETE is read as a SELECT of the same rows. Of an INSERT its SELECT is read, so the
+    An UPDATE or DELETE is read as a SELECT of the same rows. For an INSERT its SELECT is read, so the
     target is none of the sources.
     """
     tokens = _query_tokens(statement_tokens(template), template)
@@ -88,9 +88,9 @@ class _EqualityReader:
             self.outermost(tree)
         except _DoubtError:
             return None
-        # A table that was not seen may have rows on any shard. Then nothing at all is said.
+        # A table that was missed may have rows on any shard, so there is no result at all.
         if len(found.sources) != sum(map(is_table, tree.find_all(exp.Table))):
-            return None  # one stands where this module does not look
+            return None  # there is one where this module does not look
         for number in self.present - self.extended:
             found.sources[number].is_certain = True
         return found
@@ -98,7 +98,7 @@ class _EqualityReader:
     # --- queries ----------------------------------------------------------------------------
 
     def outermost(self, node: exp.Expr) -> None:
-        """Read the query itself, or a part of the UNION that it is."""
+        """Read the query itself, or a SELECT of it if it is a UNION."""
         while isinstance(node, exp.Subquery | exp.Paren):
             self.check_limit(node)
             node = node.this
@@ -127,7 +127,7 @@ class _EqualityReader:
         self.found.blocks.append(QueryBlock(tuple(items), is_distinct, is_grouped))
 
     def with_(self, node: exp.Expr) -> None:
-        """Read the CTEs in front of a query."""
+        """Read the CTEs of a query."""
         with_ = node.args.get("with_")
         for cte in with_.expressions if with_ is not None else ():
             self.query(cte.this, None)
@@ -163,7 +163,7 @@ class _EqualityReader:
         from_ = node.args.get("from_")
         joins = node.args.get("joins") or ()
         if from_ is not None:
-            # With a join next to it a row of the derived table may be in several rows of the
+            # Next to a join, a row of the derived table may be in several rows of the
             # answer.
             is_whole = is_present and not joins
             if not (is_whole and self.derived(from_.this, node, scope)):
@@ -204,7 +204,7 @@ class _EqualityReader:
             self.inside(child, scope)
 
     def membership(self, node: exp.In, scope: Scope) -> None:
-        """`column IN (SELECT column …)`: rows that differ from the outer column are no members."""
+        """Read `column IN (SELECT column …)`: rows that differ from the outer column are no members."""
         inner = node.args["query"].unnest()
         found = self.query(node.args["query"], scope)
         self.inside(node.this, scope)
@@ -229,7 +229,7 @@ class _EqualityReader:
     def derived(self, node: exp.Expr, outer: exp.Select, scope: Scope) -> bool:
         """Read a derived table that is all of *outer*'s FROM.
 
-        False unless each of its rows comes from one row of its FROM, or from a group of such rows, whose
+        False unless each of its rows comes from one row of its FROM, or from a group of these rows, whose
         columns are added to `groupings`.
         """
         inner = node.unnest()
@@ -246,12 +246,12 @@ class _EqualityReader:
         return True
 
     def together(self, select: exp.Select, scope: Scope) -> list[frozenset[Reference]]:
-        """Return the columns of GROUP BY and those of DISTINCT, as far as there is either."""
+        """Return the columns of GROUP BY and those of DISTINCT, if present."""
         items, group = select.expressions, select.args.get("group")
         found = []
         if group is not None:
             aliases = {item.alias.lower() for item in items if isinstance(item, exp.Alias)}
-            # GROUP BY name means the alias where there is one of that name: that is an
+            # GROUP BY name means the alias if there is one of that name: that is an
             # expression, not a column.
             columns = [
                 each
@@ -267,7 +267,7 @@ class _EqualityReader:
     def beside(self, node: exp.Subquery, scope: Scope) -> None:
         """Read a derived table that is joined with others.
 
-        Its columns are equalities of its sources where rows that differ in them never meet in one of its rows.
+        Its columns are equalities of its sources if rows that differ in them never meet in one of its rows.
         """
         inner, alias = node.unnest(), node.alias_or_name.lower()
         found = self.query(node, None)
@@ -284,8 +284,8 @@ class _EqualityReader:
         ):
             return
         together = self.together(inner, found)
-        # Rows that agree in these columns become one. On one shard that is right only if they
-        # all are on it.
+        # Rows that agree in these columns become one. On one shard that is right only if it
+        # has all of them.
         self.found.apart += ((frozenset(found.numbers), columns) for columns in together)
         equalities = {}
         for item in inner.expressions:
@@ -296,7 +296,7 @@ class _EqualityReader:
         scope.inner |= found.numbers
 
     def references(self, nodes: Sequence[exp.Expr], scope: Scope) -> frozenset[Reference]:
-        """Return which of *nodes* are columns; `*` is ALL of each table that it stands for."""
+        """Return the columns among *nodes*; `*` is ALL of each table that it stands for."""
         found: set[Reference] = set()
         for node in nodes:
             if isinstance(node, exp.Star):
@@ -343,7 +343,7 @@ class _EqualityReader:
         number = self.source(join.this, scope, is_main=is_main)
         using = join.args.get("using") or ()
         added = scope.inner - inner if number is None else {number}
-        # Whose rows ON chooses: those of an outer join's other side come anyway.
+        # The sources whose rows ON chooses: those of an outer join's other side come anyway.
         chosen = {"": None, "LEFT": added, "RIGHT": before}[side]
         self.extended |= chosen or set()
         condition = join.args.get("on")
@@ -403,7 +403,7 @@ class _EqualityReader:
                 self.equate(mine, other)
 
     def listed(self, node: exp.In) -> tuple[Operand, ...] | None:
-        """Return the literals of a list; None where there is anything else in it."""
+        """Return the literals of a list; None if it contains anything else."""
         found: list[Operand] = []
         for value in node.expressions:
             if (operand := self.operand(value)) is None:
@@ -430,16 +430,16 @@ class _EqualityReader:
         self.found.sources[mine.source].equalities.setdefault(mine.column, []).append(other)
 
 
-# --- what a SELECT does with its rows ---------------------------------------------------------
+# --- how a SELECT uses its rows ---------------------------------------------------------------
 
 
 def _is_limited(node: exp.Expr) -> bool:
-    """Whether a query has a LIMIT of its own."""
+    """Return whether a query has its own LIMIT."""
     return bool(node.args.get("limit") or node.args.get("offset"))
 
 
 def _has_aggregate(select: exp.Select) -> bool:
-    """Whether an aggregate function, or one that may be, makes one row of all of a SELECT's rows."""
+    """Return whether an aggregate function, or a possible one, makes one row from all of a SELECT's rows."""
     pending: list[exp.Expr] = [*select.expressions]
     if select.args.get("order") is not None:
         pending.append(select.args["order"])
@@ -453,7 +453,7 @@ def _has_aggregate(select: exp.Select) -> bool:
 
 
 def is_row_by_row(select: exp.Select) -> bool:
-    """Whether rows of different groups, or any two rows without groups, cannot change each other's part of the answer."""
+    """Return whether rows of different groups, or any two rows without groups, cannot change each other's part of the answer."""
     group = select.args.get("group")
     if group is None:  # an aggregate makes one row of all rows
         return select.args.get("having") is None and not _has_aggregate(select)
@@ -461,13 +461,13 @@ def is_row_by_row(select: exp.Select) -> bool:
 
 
 def looks_at_other_rows(node: exp.Expr) -> bool:
-    """Whether a LIMIT, a window or a user variable is anywhere in a query, or may be."""
+    """Return whether a LIMIT, a window or a user variable is, or may be, anywhere in a query."""
     seen = (exp.Window, exp.Parameter, exp.SessionParameter, exp.PropertyEQ)
     return any(_is_limited(each) for each in node.find_all(exp.Query)) or bool(node.find(*seen))
 
 
 def _hides_order(select: exp.Select) -> bool:
-    """Whether the order in which rows come to a SELECT is not that of its answer."""
+    """Return whether the order in which rows come to a SELECT is not that of its answer."""
     clauses = ("group", "order", "distinct")
     return any(select.args.get(clause) is not None for clause in clauses) or _has_aggregate(
         select
@@ -475,7 +475,7 @@ def _hides_order(select: exp.Select) -> bool:
 
 
 def _operands_of_and(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield what AND binds together."""
+    """Yield the operands of AND."""
     pending = [node]
     while pending:
         each = pending.pop().unnest()

@@ -1,7 +1,7 @@
-"""Recognises the SELECTs that leave nothing behind: columns of the rows with given values. Pure.
+"""Recognise SELECTs without side effects: columns of the rows with given values. Pure.
 
-`SELECT a, b FROM t WHERE id = 5` is most of what applications ask. It calls nothing, locks nothing
-and sets nothing, so it may run on any connection that reads its text alike, and once more if its
+`SELECT a, b FROM t WHERE id = 5` is most of applications' queries. It calls nothing, locks nothing
+and sets nothing. So it may run on any connection that reads its text in the same way, and again if its
 answer was lost.
 """
 
@@ -15,7 +15,7 @@ from streamfrom.sqlparse_ext.statements import Kind, Shape, Uses
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
 
-# A prepared IN list of 65,535 `?`s took 100 ms of the loop to be looked at, and no plain read is long.
+# Checking a prepared IN list of 65,535 `?`s took 100 ms of the loop, and no plain read is long.
 _TEMPLATE_BYTES_MAX: Final = 4096
 _ALLOWED: Final = Uses.ORDER | Uses.LIMIT
 # MariaDB's NEXT VALUE FOR and PREVIOUS VALUE FOR: the first takes a value from a sequence.
@@ -24,10 +24,10 @@ _SEQUENCES: Final = frozenset({"NEXT", "PREVIOUS"})
 
 @lru_cache(maxsize=8192)
 def is_plain_read(shape: Shape) -> bool:
-    """True for `SELECT … FROM one_table WHERE column = value [AND …]` without a call.
+    """Return whether a statement is `SELECT … FROM one_table WHERE column = value [AND …]` without a call.
 
-    `column IN (values)` and ORDER BY may be there, and LIMIT with one number (what FOUND_ROWS() says
-    of two, only the server knows). What is not recognised is not plain, nor is a text of more than
+    It may have `column IN (values)`, ORDER BY, and LIMIT with one number (with two, only the server knows
+    the value of FOUND_ROWS()). Any other form is not plain, nor is a text of more than
     4 KB without its literals.
     """
     return (

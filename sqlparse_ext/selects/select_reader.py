@@ -1,9 +1,9 @@
-"""Takes a SELECT apart: its items, groups, order and limit, as places in its template.
+"""Take a SELECT apart: its items, groups, order and limit, as places in its template.
 
 The proxy rewrites a SELECT for several shards from these parts, so no part is ever guessed:
 `read_select` returns None for every form that it does not read with certainty, even for a name that
 may or may not be an alias. Expressions are compared by their `words`, in which names are unquoted and in
-lower case, without the table's name in front where there is but one table.
+lower case, without the table's name if there is only one table.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ _OPTIONS: Final = (
     | {"SQL_BUFFER_RESULT", "SQL_CACHE", "SQL_NO_CACHE"}
 )
 _CLAUSES: Final = frozenset({"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "FOR", "LOCK"})
-# Their meaning for a part of the rows is not that for all of them, or they are read elsewhere.
+# Their meaning for some rows is not that for all rows, or they are read elsewhere.
 FOREIGN: Final = frozenset(
     {"INTO", "PROCEDURE", "WINDOW", "OVER", "FETCH", "ROLLUP", "CUBE", "SQL_CALC_FOUND_ROWS"}
     | {"UNION", "EXCEPT", "INTERSECT", "QUALIFY", ":=", ";"}
 )
-# Words behind which a name goes on with the expression, and words that end one themselves.
+# Words after which a name continues the expression, and words that end one themselves.
 # Bare words that are no columns.
 _NO_COLUMN: Final = (
     NO_ALIAS
@@ -72,7 +72,7 @@ def read_select(template: bytes, tables: tuple[TableRef, ...] = ()) -> Select | 
     tokens = statement_tokens(template)
     if not tokens or tokens[0].key != "SELECT":
         return None
-    # One look over all tokens in place of a case in each reader below.
+    # One pass over all tokens instead of a case in each reader below.
     if any(token.key in FOREIGN for token in tokens):
         return None
     return _SelectReader(tokens, template, tables if len(tables) > 1 else ()).read()
@@ -136,7 +136,7 @@ class _SelectReader:
             limit = self.limit()
             if limit is None:
                 return None
-        # Tokens are left that were not read: nothing is said of such a SELECT.
+        # Unread tokens are left: such a SELECT is not read at all.
         if cursor.key not in ("", "FOR", "LOCK"):
             return None
         pieces = [item for item in items if item is not None]
@@ -162,7 +162,7 @@ class _SelectReader:
         )
 
     def clause(self, *words: str) -> Span | None:
-        """Move behind the clause that begins with *words*, if it is here; return where it is."""
+        """Move past the clause that begins with *words*, if it is here; return its place."""
         cursor, start = self.cursor, self.cursor.at
         if not cursor.accept(*words):
             return None
@@ -170,7 +170,7 @@ class _SelectReader:
         return self.span(start, cursor.at)
 
     def listed(self, word: str) -> list[tuple[int, int]]:
-        """Move behind GROUP BY or ORDER BY, if it is here; return its parts in tokens."""
+        """Move past GROUP BY or ORDER BY, if it is here; return its parts in tokens."""
         start = self.cursor.at + 2
         is_here = self.clause(word, "BY")
         return split_commas(self.tokens, start, self.cursor.at) if is_here else []
@@ -196,13 +196,13 @@ class _SelectReader:
         return None if value is None else Item(span, value, alias)
 
     def subquery(self, start: int, end: int) -> Expression | None:
-        """Read an expression with a subquery in it: a value that nothing else is compared with."""
+        """Read an expression with a subquery in it: a value that is compared with no other expression."""
         if self.has_aggregate_outside(start, end):
             return None
         return Expression(self.span(start, end), SUBQUERY)
 
     def has_aggregate_outside(self, start: int, end: int) -> bool:
-        """Say whether an aggregate is called outside of the subqueries."""
+        """Return whether an aggregate is called outside the subqueries."""
         tokens = self.tokens
         inside = Cursor(tokens, self.template, start)
         while inside.at < end:
@@ -223,13 +223,13 @@ class _SelectReader:
             token = self.tokens[place]
             after = self.tokens[place + 1].key if place + 1 < end else ""
             if token.slot is not None:
-                # Which `?` it is does not matter: what is merged has values in their place.
+                # Which `?` it is does not matter: merged statements have values in their place.
                 words.append(token.key if isinstance(token.slot, Param) else token.slot)
             elif not token.is_name:
                 words.append(token.key)
             else:
                 name = unquote(token, self.template).lower()
-                # `t.a` and `a` are one column where there is one table, and are compared as
+                # With one table, `t.a` and `a` are the same column, and are compared as
                 # such.
                 if after == "." and name in self.qualifiers:
                     is_qualified = True
@@ -259,7 +259,7 @@ class _SelectReader:
         )
 
     def leaves(self, start: int, end: int) -> tuple[Expression, ...]:
-        """Return the calls of aggregates, and the names outside of them that call nothing."""
+        """Return the calls of aggregates, and the names outside them that are no calls."""
         tokens = self.tokens
         found = []
         inside = Cursor(tokens, self.template, start)
@@ -274,7 +274,7 @@ class _SelectReader:
                 while inside.key == "." and inside.peek(1).is_name:
                     inside.at += 2
                 found.append((first, inside.at))
-        # One that is all of it has no leaves: it is a leaf.
+        # An aggregate that is the whole expression has no leaves: it is a leaf.
         return tuple(self.expression(*bounds) for bounds in found if bounds != (start, end))
 
     def call(self, start: int, end: int) -> AggregateCall | None:
@@ -299,7 +299,7 @@ class _SelectReader:
         return AggregateCall(tokens[start].key, distinct, arguments)
 
     def bare(self, start: int, end: int) -> tuple[int, int]:
-        """Return where an expression is without parentheses around it: (2) is a position too."""
+        """Return an expression's place without the parentheses around it: (2) is a position too."""
         tokens = self.tokens
         inside = Cursor(tokens, self.template, start)
         while inside.skip_parens() and inside.at == end:

@@ -1,5 +1,5 @@
-"""What a statement has to do with the session that sends it, and no tracker of a server shows.
+"""How a statement depends on its session, when no tracker of a server shows it.
 
-Advisory locks that it names, statements that it prepares by SQL, functions whose values only its session has, who the client
-is, and the schemas that it asks about by name.
+Advisory locks that it names, statements that it prepares by SQL, functions whose values only its session has, the client's
+identity, and the schemas that it queries by name.
 """

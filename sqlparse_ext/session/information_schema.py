@@ -1,4 +1,4 @@
-"""The schemas in which a server describes its databases, read with the names that clients have for these.
+"""Read the schemas in which a server describes its databases, with the clients' names for the databases.
 
 A table of such a schema is read through a derived table in which the columns of databases' names hold keyspaces' names:
 `(SELECT …, CASE TABLE_SCHEMA WHEN 'shop_db_1' THEN 'shop' ELSE TABLE_SCHEMA END AS TABLE_SCHEMA … FROM information_schema.TABLES)`.
@@ -29,7 +29,7 @@ from streamfrom.sqlparse_ext.text.tokens import Token, statement_tokens, unquote
 
 # Schemas that every server has and that describe only itself.
 SYSTEM_SCHEMAS: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
-# A row of information_schema describes what is in the schema that such a column names.
+# A row of information_schema describes objects in the schema that one of these columns names.
 _OWNERS: Final = frozenset(
     {"table_schema", "schema_name", "constraint_schema", "routine_schema", "specific_schema"}
     | {"trigger_schema", "event_schema", "view_schema", "event_object_schema"}
@@ -39,21 +39,21 @@ _ASKS_DATABASE: Final = re.compile(rb"SELECT (?:DATABASE|SCHEMA)\(\)", re.IGNORE
 _NAMES_SCHEMA: Final = frozenset(
     {"SCHEMA_NAME", "DB", "DATABASE_NAME", "DATABASE", "OBJECT_SCHEMA"}
 )
-# SHOW statements with such a column, to which WHERE may refer.
+# SHOW statements with such a column, which their WHERE may use.
 _SHOWS_SCHEMA: Final = frozenset(
     {("PROCEDURE", "STATUS"), ("FUNCTION", "STATUS"), ("PACKAGE", "STATUS"), ("OPEN", "TABLES")}
 )
 _COMPARES: Final = frozenset({"=", "<=>", "LIKE", "<>", "!=", "IN", "REGEXP", "RLIKE"})
-# What the names of other columns end in: TABLE_NAME, ENGINE, USER.
+# The endings of other columns' names: TABLE_NAME, ENGINE, USER.
 _OTHERS: Final = ("NAME", "TYPE", "ENGINE", "USER", "HOST", "STATUS", "KEY", "EXTRA", "VERSION")
-# No value behind these is a name.
+# No value after these is a name.
 _COUNTS: Final = frozenset({"LIMIT", "OFFSET"})
 # A hint that no server reads: the derived table is there already.
 _IS_NAMED: Final = "schemas_named"
 
 
 def asks_database(shape: Shape) -> bool:
-    """True for `SELECT DATABASE()` or `SCHEMA()` and nothing else."""
+    """Return whether a statement is just `SELECT DATABASE()` or `SCHEMA()`."""
     return _ASKS_DATABASE.fullmatch(shape.template) is not None
 
 
@@ -74,21 +74,21 @@ def _described(shape: Shape, database: str | None) -> list[TablePlace]:
 
 
 def describes(shape: Shape, database: str | None) -> bool:
-    """True for a statement that reads a system schema, or SHOWs what is in several databases by a condition."""
+    """Return whether a statement reads a system schema, or SHOWs objects of several databases by a condition."""
     return (_shows(shape) and "WHERE" in shape.words) or bool(_described(shape, database))
 
 
 def asks_by_parameter(shape: Shape, database: str | None) -> bool:
-    """True when a parameter of a prepared statement may be a database's name."""
+    """Return whether a parameter of a prepared statement may be a database's name."""
     return describes(shape, database) and any(
         isinstance(each, Param) for each in _operands(shape)
     )
 
 
 def schemas_asked(statement: Statement, database: str | None) -> list[str]:
-    """Return the texts in a statement that `describes`, each of which may be a database's name, each once.
+    """Return the texts in a statement that `describes`, each of which may be a database's name, without duplicates.
 
-    A value that is compared with a column of other names is none.
+    A value that is compared with a column of other names is not included.
     """
     if not describes(statement.shape, database):
         return []
@@ -99,7 +99,7 @@ def schemas_asked(statement: Statement, database: str | None) -> list[str]:
 
 
 def shows_only_others(statement: Statement, hidden: str) -> bool:
-    """True for a SELECT from one table of which a plain condition allows rows of some schemas alone, and *hidden* is none."""
+    """Return whether a SELECT from one table has a plain condition that only allows rows of schemas other than *hidden*."""
     shape = statement.shape
     if shape.kind is not Kind.SELECT or shape.uses & Uses.SUBQUERY:
         return False
@@ -123,9 +123,9 @@ def with_names(
     hidden: str,
     on_mariadb: bool,
 ) -> list[Edit]:
-    """Return the edits of the template by which a statement reads *names* for databases, and nothing of *hidden*.
+    """Return the edits of the template by which a statement reads *names* for databases, and no row of *hidden*.
 
-    names: by the database's name on the server. A database that is called as another one is named is left out.
+    names: by the database's name on the server. A database whose own name is given to another is left out.
     columns_of: returns the columns of a system schema's table; none for a table that does not exist.
     """
     if _shows(shape):
@@ -145,7 +145,7 @@ def with_names(
                 schema, table.name, columns, names, left_out, {} if is_view else spelled
             )
             if not on_mariadb and words >= {"GROUP", "HAVING"}:
-                # Of a table that MySQL merges, HAVING finds no column by which rows are grouped.
+                # In a table that MySQL merges, HAVING finds no column by which rows are grouped.
                 text = text[:-1] + b" LIMIT 18446744073709551615)"
             alias = b"" if table.has_alias else b" AS " + quoted(table.name)
             edits.append(Edit(table.start, table.end, text + alias))
@@ -159,9 +159,9 @@ def with_names(
 
 
 def _spelled(tokens: Sequence[Token], template: bytes) -> dict[str, str]:
-    """Return the names that stand between SELECT and FROM as the client spells them, by the name in upper case.
+    """Return the names between SELECT and FROM as the client spells them, by the name in upper case.
 
-    Servers call a column of a table in an answer as the query spells it, and one of a view or derived table as that is defined.
+    Servers name a column of a table in an answer as the query spells it, and one of a view or derived table as that is defined.
     """
     found: dict[str, str] = {}
     is_list = False
@@ -249,7 +249,7 @@ def _operands(shape: Shape) -> list[Slot | ListSlot | Param]:
 def _is_of_another_column(
     tokens: list[Token], at: int, template: bytes, *, is_listed: bool
 ) -> bool:
-    """Return whether the value behind *at* is compared with a column that holds no databases' names."""
+    """Return whether the value after *at* is compared with a column that holds no databases' names."""
     if at > 0 and tokens[at].key == "(" and tokens[at - 1].key == "IN":
         at -= 1
     elif is_listed:

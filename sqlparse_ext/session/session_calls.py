@@ -1,8 +1,8 @@
-"""What a statement leaves with its session by SQL: statements that it prepares, and advisory locks.
+"""The traces that a statement leaves in its session by SQL: prepared statements, and advisory locks.
 
-Also puts values in the place of functions that a server would answer for another connection (`inline`): a backend connection
-serves many clients, and what `CONNECTION_ID()` or `FOUND_ROWS()` say there may concern another one. A column that would be called
-by the text of the call keeps that name. In a SELECT without tables it keeps its type, too: `IF(TRUE, value, call)` is of the type
+`inline` puts values in place of functions that a server would answer for another connection: a backend connection
+serves many clients, and its `CONNECTION_ID()` or `FOUND_ROWS()` may concern another one. A column that would be named
+after the text of the call keeps that name. In a SELECT without tables it also keeps its type: `IF(TRUE, value, call)` has the type
 of both. With tables the value is a literal, which can place a statement on a shard.
 
 See https://dev.mysql.com/doc/refman/8.4/en/locking-functions.html.
@@ -25,7 +25,7 @@ from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, statement_tokens
 
 
 class Step(Enum):
-    """What becomes of a prepared statement."""
+    """The step of a prepared statement's life."""
 
     PREPARE = "PREPARE"
     EXECUTE = "EXECUTE"
@@ -46,14 +46,14 @@ class Dynamic:
 
 
 def takes_text(shape: Shape) -> bool:
-    """Return whether a statement is PREPARE or EXECUTE IMMEDIATE: what it runs is a value."""
+    """Return whether a statement is PREPARE or EXECUTE IMMEDIATE: the SQL that it runs is a value."""
     return shape.kind is Kind.PREPARE and (
         shape.verb == "PREPARE" or shape.words[:1] == ("IMMEDIATE",)
     )
 
 
 def dynamic(shape: Shape) -> Dynamic | None:
-    """Return what a statement of Kind.PREPARE says; None for what cannot be read."""
+    """Return the contents of a statement of Kind.PREPARE; None if it cannot be read."""
     if shape.kind is not Kind.PREPARE:
         return None
     cursor = Cursor(statement_tokens(shape.template), shape.template)
@@ -139,14 +139,14 @@ def lock_calls(statement: Statement) -> LockCalls:
     return LockCalls(frozenset(names), has_others, releases_all and not asks)
 
 
-# Behind a dot stands a column or a function of a schema, behind the others the table of an INSERT.
+# After a dot comes a column or a function of a schema, after the others the table of an INSERT.
 _NO_CALL_BEHIND: Final = frozenset(
     {".", "INTO", "INSERT", "REPLACE", "IGNORE", "LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED"}
 )
 _LOCK_HOLDER: Final = "IS_USED_LOCK"
 _GLOBAL: Final = frozenset({"SOCKET"})
 _UNSIGNED: Final = frozenset({"CONNECTION_ID", "@@WARNING_COUNT", "@@ERROR_COUNT"})
-# The one function among them that may be called without parentheses.
+# The only one of these functions that may be called without parentheses.
 _BARE: Final = "CURRENT_USER"
 
 
@@ -155,7 +155,7 @@ def inline(
     values: Mapping[str, bytes],
     holders: Mapping[int, int] = MappingProxyType({}),
 ) -> bytes:
-    """Return the text with SQL in the place of calls without arguments and of variables.
+    """Return the text with SQL in place of calls without arguments and of variables.
 
     values: the SQL text of each call or variable, by its name in upper case: `FOUND_ROWS`,
         `@@WARNING_COUNT`.
@@ -190,19 +190,19 @@ def _typed(name: Token, value: bytes) -> bytes:
     if key in _UNSIGNED:
         value = b"CAST(%b AS UNSIGNED)" % value
     elif value[:1] == b"'":
-        value = b"_utf8mb4" + value  # the servers make it utf8mb3, as the call is
+        value = b"_utf8mb4" + value  # the servers make it utf8mb3, like the call
     call = key.lower() if key[0] == "@" else f"{key}()"
     return b"IF(TRUE, %b, %b)" % (value, call.encode())
 
 
 def _apart(tokens: list[Token], at: int, end: int, text: bytes) -> tuple[int, int, bytes]:
-    """Put *text* into parentheses before a string, an alias, which would go on with it."""
+    """Put *text* into parentheses before a string, an alias, which would otherwise continue it."""
     is_before_string = end < len(tokens) and tokens[end].slot is not None and text[:1] == b"'"
     return at, end, b"(%b)" % text if is_before_string else text
 
 
 def _texts(statement: Statement, ranges: list[tuple[int, int]]) -> list[bytes]:
-    """Return the texts of the statement that stand in *ranges* of its template."""
+    """Return the texts of the statement in *ranges* of its template."""
     template_places = sorted({place for pair in ranges for place in pair})
     places = locate(statement.sql, statement.mode, template_places)
     found = dict(zip(template_places, places, strict=True))
@@ -230,7 +230,7 @@ def _lock_calls(
     cursor = Cursor(tokens, statement.shape.template)
     while cursor.key:
         at = cursor.at
-        # A call inside of another one's parentheses is a part of that one's text.
+        # A call inside another one's parentheses is a part of that one's text.
         if cursor.take().key == _LOCK_HOLDER and cursor.key == "(":
             cursor.skip_parens()
             calls.append((at, cursor.at))

@@ -1,6 +1,6 @@
-"""Texts and their tokens: what is code in a statement, what are its values, and how others get in.
+"""Texts and their tokens: separate a statement's code from its values, and write values and names as SQL.
 
-A text becomes a template (`lexer`, by the regular expressions of `lexer_patterns`, large ones in `chunks`), of which
-what repeats is left out, and that becomes tokens (`tokens`), nested where groups matter (`nodes`). Names and values are written as
-SQL by `identifiers`; `insert_rows` is about the `?`s and VALUES of a text.
+A text becomes a template (`lexer`, by the regular expressions of `lexer_patterns`, large ones in `chunks`), without its
+repetitions. The template becomes tokens (`tokens`), nested if groups matter (`nodes`). `identifiers` writes names and values as
+SQL; `insert_rows` reads the `?`s and VALUES of a text.
 """

@@ -1,15 +1,15 @@
-r"""Large texts, read in chunks, so that no single call of a regular expression takes long.
+r"""Read large texts in chunks, so that no single call of a regular expression takes long.
 
-While a regular expression is at work no other thread of the program runs. Over 16 MB a pass takes
-0.04 to 3 s; over a chunk it takes 2 ms at most (185 ns a byte where each byte is a token). Longer chunks save
-nothing, and a point SELECT next to them waits for up to six. What comes out is what one pass would give: a chunk ends between two pieces, and what is longer than a chunk (a string, a
-number in hexadecimal, a comment, blanks) is read by hand.
+While a regular expression runs, no other thread of the program runs. Over 16 MB a pass takes
+0.04 to 3 s; over a chunk it takes 2 ms at most (185 ns a byte if each byte is a token). Longer chunks save
+nothing, and a point SELECT next to them waits for up to six. The result is that of a single pass: a chunk ends between two pieces,
+and a piece longer than a chunk (a string, a number in hexadecimal, a comment, blanks) is read by hand.
 
 Only a name, a word or a number of decimal digits that fills a chunk is read differently: it begins
 no token here. No server takes a name of more than 64 characters.
 
-Of a large text the literals are not kept. They are read again on request (`Literals`): a
-list of 16 MB would take 400 MB as objects, for as long as its statement runs.
+The literals of a large text are not kept. They are read again on request (`Literals`): a
+list of 16 MB would take 400 MB as objects, as long as its statement runs.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from streamfrom.sqlparse_ext.text.lexer_patterns import (
 
 
 CHUNK_BYTES: Final = 8 << 10
-# A longer text is read in chunks. To take its literals out takes 6 ms at most in one go.
+# A longer text is read in chunks. Taking out the literals of this size takes 6 ms at most in one go.
 LARGE_TEXT_BYTES: Final = 32 << 10
-# To make a shape of a template as long as this, or its plan, takes as long.
+# Making a shape of a template of this length, or its plan, takes as long.
 LARGE_TEMPLATE_BYTES: Final = 4 << 10
 
 # Called between chunks by the reader of a large text. It may raise, to stop the reading.
@@ -42,7 +42,7 @@ between_chunks: ContextVar[Callable[[], None] | None] = ContextVar(
     "between_chunks", default=None
 )
 
-# More than a piece looks behind its own end.
+# More than a piece looks past its own end.
 _MARGIN_BYTES: Final = 16
 _LITERAL, _NOISE, _BAD = 1, 2, 3
 
@@ -61,7 +61,7 @@ _NOISE_RUN = re.compile(
     rb"(?:[ \t\n\r\f\v]++|/\*(?!(?:vt)?\+)[^*]*+(?:\*(?!/)[^*]*+)*\*/"
     rb"|(?:#|--(?=[\x00-\x20\x7f]))[^\n]*+\n)+"
 )
-# What is inside of a string, by its quote, and by whether a backslash escapes; in x'…' and b'…'.
+# The inside of a string, by its quote, and by whether a backslash escapes; in x'…' and b'…'.
 _BODIES: Final = {
     (b"'", True): re.compile(rb"[^'\\]*+(?:(?:\\.|'')[^'\\]*+){0,256}", re.DOTALL),
     (b'"', True): re.compile(rb'[^"\\]*+(?:(?:\\.|"")[^"\\]*+){0,256}', re.DOTALL),
@@ -72,14 +72,14 @@ _TO_THE_QUOTE = re.compile(rb"[^']*+")
 
 
 class Chunk(NamedTuple):
-    """Where a chunk stands in the text, and how its pieces are read once more."""
+    """The place of a chunk in the text, and how to read its pieces again."""
 
     start: int
     end: int
-    # The end of what the regular expression may see; the first *kept* of its pieces count.
+    # The end of the text for the regular expression; the first *kept* of its pieces count.
     stop: int
     kept: int
-    # Which of the four parts of a piece the chunk is, where no regular expression read it; else 0.
+    # Which of the four parts of a piece the chunk is, if no regular expression read it; else 0.
     whole: int = 0
 
     def pieces(self, sql: bytes, lex: Lexis) -> list[Piece]:
@@ -92,13 +92,13 @@ class Chunk(NamedTuple):
 
 
 def pause() -> None:
-    """Give the session that waits for a large text's reading the chance to stop it."""
+    """Let the session that waits for a large text's reading stop it."""
     if (between := between_chunks.get()) is not None:
         between()
 
 
 def chunks(sql: bytes, lex: Lexis, start: int, end: int) -> Iterator[tuple[Chunk, list[Piece]]]:
-    """Yield the chunks of sql[start:end] and their pieces. All blanks and comments next to each other are in one piece."""
+    """Yield the chunks of sql[start:end] and their pieces. All adjacent blanks and comments are in one piece."""
     at = start
     while at < end:
         pause()
@@ -108,7 +108,7 @@ def chunks(sql: bytes, lex: Lexis, start: int, end: int) -> Iterator[tuple[Chunk
         while stop < end and kept and left > stop - _MARGIN_BYTES:
             kept -= 1
             left -= sum(map(len, pieces[kept]))
-        # What introduces a string that goes on behind the chunk seems to be no token.
+        # The beginning of a string that continues past the chunk seems to be no token.
         while stop < end and kept and pieces[kept - 1][3] in _INTRODUCES:
             kept -= 1
             left -= sum(map(len, pieces[kept]))
@@ -137,7 +137,7 @@ def _size(sql: bytes) -> int:
 
 
 def _whole(sql: bytes, at: int, end: int, lex: Lexis) -> tuple[int, int]:
-    """Return what stands at *at*, longer than a chunk, and where it ends."""
+    """Return the kind and the end of the piece at *at*, which is longer than a chunk."""
     if (noise := noise_end(sql, at, end)) > at:
         return _NOISE, noise
     literal = literal_end(sql, at, end, lex)
@@ -164,7 +164,7 @@ def noise_end(sql: bytes, at: int, end: int) -> int:
 def marks(
     sql: bytes, pattern: re.Pattern[bytes], lex: Lexis, start: int, end: int
 ) -> Iterator[int]:
-    """Yield where `Lexis.skeleton` or `Lexis.parameter` finds marks in sql[start:end].
+    """Yield the marks that `Lexis.skeleton` or `Lexis.parameter` finds in sql[start:end].
 
     An open quote takes all that is left.
     """
@@ -185,7 +185,7 @@ _CLOSE: Final = ord(")")
 
 
 def literal_end(sql: bytes, at: int, end: int, lex: Lexis) -> int | None:
-    """Return where the string, or the number in hexadecimal, at *at* ends; None where none does."""
+    """Return where the string, or the number in hexadecimal, at *at* ends; None if there is none."""
     if found := _HEX_START.match(sql, at, end):
         at = found.end()
         while found := _HEX.match(sql, at, min(at + CHUNK_BYTES, end)):
@@ -216,7 +216,7 @@ def literal_end(sql: bytes, at: int, end: int, lex: Lexis) -> int | None:
 def uniform_rows(sql: bytes, lex: Lexis) -> tuple[int, int, bool] | None:
     """Return where the rows of literals of an INSERT begin and end, and whether some have calls.
 
-    None where there is anything else among them.
+    None if there is anything else among them.
     """
     size = _size(sql)
     head = lex.head.match(sql, 0, size)
@@ -242,7 +242,7 @@ def uniform_rows(sql: bytes, lex: Lexis) -> tuple[int, int, bool] | None:
 def cut_rows(
     sql: bytes, start: int, end: int, row: re.Pattern[bytes], lex: Lexis
 ) -> Iterator[tuple[tuple[int, int], re.Match[bytes] | None]]:
-    """Yield where each of uniform rows is, and what *row* finds in it; None where it is too long."""
+    """Yield the place of each uniform row, and the match of *row* in it; None if it is too long."""
     at = start
     while True:
         pause()
@@ -260,7 +260,7 @@ def cut_rows(
 
 
 def elements(sql: bytes, at: int, lex: Lexis) -> tuple[list[tuple[int, int]], int] | None:
-    """Return where the values of the row at *at* are, and its end; None if there are others than `Lexis.element`."""
+    """Return the places of the values of the row at *at*, and its end; None if there are others than `Lexis.element`."""
     if not sql.startswith(b"(", at):
         return None
     end = len(sql)
@@ -303,20 +303,20 @@ def assemble(pieces: list[Piece], parts: list[bytes], literals: list[bytes]) -> 
 
 
 class Passage(NamedTuple):
-    """A chunk, and how much of the template and of the literals stands before it."""
+    """A chunk, and the size of the template and of the literals before it."""
 
     chunk: Chunk
     at_template: int
     at_literal: int
-    # Those of the chunk if the whole text is small; None if they are to be read again.
+    # The chunk's pieces if the whole text is small; None if they are to be read again.
     pieces: list[Piece] | None = None
 
 
 class ChunkedText:
     """A text read in chunks, as one template in which nothing is folded yet.
 
-    rows: the range of an INSERT's uniform rows, for which one mark stands; None without them.
-    literals_count: how many literals it has outside of uniform rows.
+    rows: the range of an INSERT's uniform rows, which one mark represents; None without them.
+    literals_count: how many literals it has outside uniform rows.
     """
 
     def __init__(self, sql: bytes, lex: Lexis) -> None:
@@ -326,7 +326,7 @@ class ChunkedText:
         self.literals_count = 0
         self._passages: list[Passage] = []
         self._size = 0
-        # Of the chunk that was read last: its number, its literals.
+        # The number of the chunk that was read last, and its literals.
         self._read_last: tuple[int, list[bytes]] = (-1, [])
         parts: list[bytes] = []
         end = 0
@@ -375,14 +375,14 @@ class ChunkedText:
         return passage.chunk.pieces(self.sql, self.lex)
 
     def text_places(self, positions: Iterable[int]) -> list[int]:
-        """Return where positions of the unfolded template are in the text."""
+        """Return the places in the text of positions of the unfolded template."""
         anchors: dict[int, list[tuple[int, int]]] = {}
         places = []
         for position in positions:
             at = bisect_right(self._passages, position, key=lambda p: p.at_template) - 1
             if at not in anchors:
                 anchors = {at: self._anchors(self._passages[at])}
-            # A border lies in code, which is the same in both, so it is as far from its anchor in both.
+            # A border is in code, which is the same in both, so it is as far from its anchor in both.
             near = bisect_right(anchors[at], position, key=lambda anchor: anchor[0]) - 1
             at_template, at_text = anchors[at][near]
             places.append(at_text + position - at_template)
@@ -400,14 +400,14 @@ class ChunkedText:
 
 
 class Literals(Sequence[bytes]):
-    """The literals of a large text, read again whenever they are asked for.
+    """The literals of a large text, read again on each use.
 
     left_out: (place, count) of the literals of folded rows, which do not count, in order.
     """
 
     def __init__(self, text: ChunkedText, left_out: Sequence[tuple[int, int]] = ()) -> None:
         self._text = text
-        # Where each gap is among the literals that are left, and how many are out up to there.
+        # The place of each gap among the remaining literals, and how many are left out up to there.
         self._gaps: list[int] = []
         self._out: list[int] = [0]
         for place, count in left_out:

@@ -11,7 +11,7 @@ from streamfrom.sqlparse_ext.literal_values import Bits, HexString, Number
 if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Value
 
-# A backslash reads differently under NO_BACKSLASH_ESCAPES, and control characters spoil logs.
+# A backslash reads differently under NO_BACKSLASH_ESCAPES, and control characters garble logs.
 _UNSAFE = re.compile(rb"[\x00-\x1f\\\x7f]")
 
 
@@ -21,12 +21,12 @@ def quote_identifier(name: str) -> str:
 
 
 def quoted(name: str) -> bytes:
-    """Return *name* in backticks, as it stands in a text."""
+    """Return *name* in backticks, as bytes of a text."""
     return quote_identifier(name).encode("utf-8", "surrogateescape")
 
 
 def text_literal(text: str) -> bytes:
-    """Return the SQL text of a string that is a value, such as a name that information_schema is asked for."""
+    """Return the SQL text of a string value, for example a name to look up in information_schema."""
     return literal(text.encode("utf-8", "surrogateescape"))
 
 

@@ -1,8 +1,8 @@
 """From a text to its template: one pass of one regular expression.
 
-A *template* is the text without what differs from call to call: each literal becomes one marker
+A *template* is the text without the parts that differ from call to call: each literal becomes one marker
 byte, each comment or run of blanks one space, an IN list of literals one marker, the rows of a
-VALUES clause one marker; large templates are folded in pieces (see `chunks`). Everything the parser says about a statement it reads from the template
+VALUES clause one marker; large templates are folded in pieces (see `chunks`). The parser reads all facts of a statement from the template
 alone, so two texts of one template have the same facts by construction.
 
 Positions in a template map back to positions in the text (`locate`), so a rewrite is found once
@@ -46,16 +46,16 @@ from streamfrom.sqlparse_ext.text.multibyte_text import MULTIBYTE, readable
 
 
 class Fold(NamedTuple):
-    """A range of a template, and the size of what took its place."""
+    """A range of a template, and the size of its replacement."""
 
     start: int
     end: int
     size: int
 
 
-# Of a text with more statements than that nothing but the first one's rows is folded.
+# In a text with more statements than this, only the first one's rows are folded.
 _STATEMENTS_MAX: Final = 100_000
-# A row of a template that is longer than that is not folded.
+# A longer row of a template is not folded.
 _ROW_BYTES_MAX: Final = 256 << 10
 
 _FLAT = rb"(?:[^()`\"]++|`[^`]*+`|\"[^\"]*+\")"
@@ -83,7 +83,7 @@ def fold_rows(
 
     has_rows: the rows of the first statement are one mark already.
 
-    Return the template, what was folded, and the (place, count) of the literals that fell out.
+    Return the template, the folds, and the (place, count) of the literals that were dropped.
     """
     folds: list[Fold] = []
     left_out: list[tuple[int, int]] = []
@@ -91,7 +91,7 @@ def fold_rows(
     done = slot = 0
     has_code = b"/*" in template
     for at in _statement_starts(template, skips_first=has_rows or has_code):
-        # A `;` inside of rows that were folded just now.
+        # A `;` inside rows that were just folded.
         if at < done:
             continue
         head = _INSERT_HEAD.match(template, at, at + _ROW_BYTES_MAX)
@@ -114,7 +114,7 @@ def fold_rows(
 
 
 def _statement_starts(template: bytes, *, skips_first: bool) -> Iterator[int]:
-    """Yield where statements may begin in *template*."""
+    """Yield the places in *template* where statements may begin."""
     if not skips_first:
         yield 0
     if template.count(b";") > _STATEMENTS_MAX:
@@ -135,8 +135,8 @@ def _row_kinds(template: bytes, start: int) -> tuple[int, Iterable[bytes], int]:
     ):
         pause()
         count += _slots(rows[0])
-        # Rows that differ only in whether a value is a number or a string are of one kind, or
-        # each mixture of them would be a shape of its own.
+        # Rows that differ only in whether a value is a number or a string are of one kind. Otherwise
+        # each mixture of them would be a separate shape.
         marked = rows[0].translate(_TO_ROW_LITERAL)
         kinds.update(dict.fromkeys(_EACH_ROW.findall(marked)))
         end = rows.end()
@@ -150,7 +150,7 @@ def _row_kinds(template: bytes, start: int) -> tuple[int, Iterable[bytes], int]:
 def fold_lists(template: bytes) -> tuple[bytes, list[Fold], tuple[tuple[int, int, int], ...]]:
     """Put one mark for the literals of each IN list.
 
-    Return the template, what was folded, and the `lexer.Fingerprint.runs`.
+    Return the template, the folds, and the `lexer.Fingerprint.runs`.
     """
     folds: list[Fold] = []
     runs: list[tuple[int, int, int]] = []
@@ -164,7 +164,7 @@ def fold_lists(template: bytes) -> tuple[bytes, list[Fold], tuple[tuple[int, int
         if head is None:
             at = stop if stop == size else stop - _LIST_HEAD_BYTES
             continue
-        # The head ends at the end of the chunk, so the blanks behind it may go on: read again
+        # The head ends at the end of the chunk, so the blanks after it may continue: read again
         # from there.
         if stop < size and head.end() >= stop - 1 and head.start() > at:
             at = head.start()
@@ -212,7 +212,7 @@ def _slots(template: bytes) -> int:
 
 
 def unfolded(positions: Iterable[int], folds: Sequence[Fold]) -> list[int]:
-    """Return where *positions* of a template were before *folds*."""
+    """Return the *positions* of a template as they were before *folds*."""
     starts: list[int] = []
     shifts = [0]
     for start, end, size in folds:
@@ -221,9 +221,9 @@ def unfolded(positions: Iterable[int], folds: Sequence[Fold]) -> list[int]:
     return [position + shifts[bisect_left(starts, position)] for position in positions]
 
 
-# Of what `_taken_apart` keeps 1,024 of: texts of 1 MB in all.
+# `_taken_apart` keeps 1,024 codes of up to this size: texts of 1 MB in all.
 _KEPT_BYTES_MAX: Final = 1024
-# INSERT or REPLACE, or what may stand before it: with another first byte rows of values are not looked for first.
+# First bytes of INSERT, REPLACE and text that may precede them: with another one, rows of values are not searched first.
 _INSERT_FIRST: Final = frozenset(bytes((byte,)) for byte in b"iIrR/#- \t\n\r\f\v")
 
 
@@ -269,12 +269,12 @@ def fingerprint(sql: bytes, mode: SqlMode) -> Fingerprint:
             del literals[place : place + count]
     if not literals:
         return Fingerprint(template, (), ())
-    # What most texts have none of is not looked for.
+    # Marks that most texts lack are not searched for.
     template, _, runs = fold_lists(template) if b"(" in template else (template, [], ())
     return Fingerprint(template, tuple(literals), runs)
 
 
-@lru_cache(maxsize=1024)  # what stands before the rows of an INSERT is the same few texts
+@lru_cache(maxsize=1024)  # the text before the rows of an INSERT is often the same
 def _taken_apart(code: bytes, lex: Lexis) -> tuple[bytes, tuple[bytes, ...]]:
     """Return the template of *code* and its literals."""
     parts: list[bytes] = []
@@ -284,7 +284,7 @@ def _taken_apart(code: bytes, lex: Lexis) -> tuple[bytes, tuple[bytes, ...]]:
 
 
 class _Reading(NamedTuple):
-    """A text, its fingerprint, and what was folded in its template: rows, then lists."""
+    """A text, its fingerprint, and the folds in its template: rows, then lists."""
 
     text: ChunkedText
     fingerprint: Fingerprint
@@ -293,7 +293,7 @@ class _Reading(NamedTuple):
 
 
 def _read(sql: bytes, mode: SqlMode) -> _Reading:
-    """Do what `fingerprint` does, in chunks."""
+    """Do the work of `fingerprint` in chunks."""
     text = ChunkedText(sql, lexis(mode))
     template, has_rows = text.template, text.rows is not None
     folds: list[Fold] = []
@@ -306,9 +306,9 @@ def _read(sql: bytes, mode: SqlMode) -> _Reading:
 
 
 def locate(sql: bytes, mode: SqlMode, positions: Iterable[int]) -> list[int]:
-    """Return where *positions* of the template of *sql* are in *sql* itself.
+    """Return the places in *sql* of *positions* of its template.
 
-    A position is a border between two tokens, outside of VALUES rows.
+    A position is a border between two tokens, outside VALUES rows.
     """
     read = _read(readable(sql, mode), mode)
     return read.text.text_places(unfolded(unfolded(positions, read.lists), read.rows))
@@ -323,12 +323,12 @@ class Edit(NamedTuple):
 
 
 def splice(sql: bytes, mode: SqlMode, edits: Sequence[Edit]) -> bytes:
-    """Return *sql* with *edits*, given in positions of its template, carried out."""
+    """Return *sql* with *edits* applied, given in positions of its template."""
     return replace(sql, relocate(sql, mode, edits))
 
 
 def relocate(sql: bytes, mode: SqlMode, edits: Sequence[Edit]) -> list[Edit]:
-    """Return *edits* of the template of *sql* as edits of *sql*. Raises Unsupported for what is no text in the character set of *sql*."""
+    """Return *edits* of the template of *sql* as edits of *sql*. Raises Unsupported for an edit that is no text in the character set of *sql*."""
     if int(mode) & MULTIBYTE and not all(edit.text.isascii() for edit in edits):
         raise Unsupported(
             "putting names or values beyond ASCII into a text in this charset; SET NAMES utf8mb4"
@@ -341,7 +341,7 @@ def relocate(sql: bytes, mode: SqlMode, edits: Sequence[Edit]) -> list[Edit]:
 
 
 def replace(text: bytes, edits: Iterable[Edit]) -> bytes:
-    """Return *text* with *edits*, which do not overlap, carried out."""
+    """Return *text* with *edits* applied, which do not overlap."""
     parts: list[bytes] = []
     done = 0
     for edit in sorted(edits, key=lambda edit: edit[:2]):

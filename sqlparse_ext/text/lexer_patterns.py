@@ -1,12 +1,12 @@
 r"""The regular expressions that cut a text into code, literals, comments and blanks.
 
 There is one set of them for each way of quoting (`lexis`). A text takes linear time, because no bytes can be read
-in two ways: what repeats a single character is possessive, and each way to go on begins differently or looks ahead.
+in two ways: repetitions of a single character are possessive, and alternatives begin differently or look ahead.
 Possessive quantifiers over more than one character, and atomic groups, are not used: CPython 3.11.0 to 3.11.4 reads
-them wrongly, and up to 3.13 where they hold groups. What repeats more is short (`{0,64}`) where a text can be long,
+them wrongly, and up to 3.13 if they contain groups. Longer units repeat only a few times (`{0,64}`) if a text can be long,
 since each repetition is kept on a stack.
 
-Each is compiled when it is first asked for, which takes 1 to 11 ms. All of them took 200 ms, a sixth of the time
+Each is compiled on first use, which takes 1 to 11 ms. All of them took 200 ms, a sixth of the time
 in which the proxy starts, and most are for texts that few clients send.
 """
 
@@ -26,7 +26,7 @@ ROWS: Final = b"\3"  # VALUES rows of literals, NULL and DEFAULT only
 LIST: Final = b"\4"  # the literals of an IN list
 CALL_ROWS: Final = b"\5"  # VALUES rows that also call harmless functions, such as NOW()
 ROW_LITERAL: Final = b"\6"  # a literal inside other VALUES rows: not a slot
-# What a literal begins with that is a string; every other one is a NUMBER.
+# The first bytes of literals that are strings; every other literal is a NUMBER.
 STRING_FIRST: Final = frozenset(b"'\"_nN")
 
 _MARKS = rb"\x00-\x06"
@@ -67,7 +67,7 @@ class Lexis:
         self.ansi_quotes = ansi_quotes
         self.backslash_escapes = backslash_escapes
         if backslash_escapes:
-            # The first quote ends most of them, also such as have escapes; the lookahead keeps those from being
+            # The first quote ends most of them, even with escapes; the lookahead keeps these from being
             # read a second time, in the other way.
             first = rb"[^']*+(?<!\\)'(?!')"
             single = (
@@ -84,8 +84,8 @@ class Lexis:
         quoted = backtick + rb"|" + backtick.replace(b"`", b'"') if ansi_quotes else backtick
         string = single if ansi_quotes else single + rb"|" + double
 
-        # Only introducers that leave the bytes of the literal as they are; `_latin1'..'` is cut
-        # into a word and a literal, which is not taken for a value.
+        # Only introducers that leave the bytes of the literal unchanged; `_latin1'..'` is cut
+        # into a word and a literal, which is not read as a value.
         introducer = (
             rb"(?i:binary|utf8mb4|utf8mb3|utf8|ascii)" + _BLANKS
             + rb"(?='|[xXbB]'|0[xb]" + (rb")" if ansi_quotes else rb'|")')
@@ -103,7 +103,7 @@ class Lexis:
             rb"@(?:'[^'\\" + _MARKS + rb"]*+'|\"[^\"\\" + _MARKS + rb"]*+\"|" + backtick
             + rb"|[@\w$.\x80-\xff]*+)"
         )  # fmt: skip
-        # A word takes the operators behind it, and the space before it.
+        # A word takes the operators after it, and the space before it.
         rest = rb"[\w$.\x80-\xff]*+" + _OPERATORS
         letter = rb"[AC-MO-WYZac-mo-wyz$\x80-\xff]"
         name = backtick + _OPERATORS
@@ -112,7 +112,7 @@ class Lexis:
             + rb"| (?:" + letter + rest + rb"|[xXbBnN](?!')" + rest + rb"|" + name
             + rb"|(?![ \t\n\r\f\v]|/\*(?!(?:vt)?\+)|#|--(?:" + _BEHIND_DASHES + rb")))"
             rb"|[,=()<>*+;:!%&|^~?\[\]{}\\]" + _OPERATORS
-            # Behind a name a number is a name, too.
+            # After a name a number is a name, too.
             + rb"|\.(?:" + name + rb"|(?<=" + (rb'[`"]' if ansi_quotes else b"`") + rb"\.)" + _WORD + rest
             + rb"|(?![0-9]))"
             rb"|[xXbBnN](?!')" + rest
@@ -124,8 +124,8 @@ class Lexis:
             + rb"|(?!" + _NUMBER + rb")[0-9]" + rest + rb")"
         )  # fmt: skip
         noise = rb"(?:" + _BLANK + _BLANKS + rb"|" + _COMMENT + rb")"
-        # An open quote or hint takes all that is left, as it does on the server; to look for
-        # tokens behind it would also take quadratic time.
+        # An open quote or hint takes all that is left, as it does on the server. Looking for
+        # tokens after it would also take quadratic time.
         bad = rb"(['\"`].*+|/\*.*+|.)"
         self._code, self._literal, self._noise, self._bad = code, literal, noise, bad
         plain = (
@@ -140,7 +140,7 @@ class Lexis:
 
     @cached_property
     def pieces(self) -> re.Pattern[bytes]:
-        """What its `findall` returns: (code, literal, comments and blanks, bad byte) for each piece of a text."""
+        """The pattern of the pieces: its `findall` returns (code, literal, comments and blanks, bad byte) for each."""
         return re.compile(
             rb"(" + self._code + rb"{0,64})(?:(" + self._literal + rb")|(" + self._noise
             + rb"+)|\Z|(?=" + self._code + rb")|" + self._bad + rb")",
@@ -154,7 +154,7 @@ class Lexis:
 
     @cached_property
     def rows(self) -> re.Pattern[bytes]:
-        """Some rows of literals and harmless calls. Its last group, an empty one, is there where there are calls."""
+        """Some rows of literals and harmless calls. Its last group, an empty one, matches if there are calls."""
         return re.compile(self._rows, re.DOTALL)
 
     @cached_property
@@ -164,12 +164,12 @@ class Lexis:
 
     @cached_property
     def skeleton(self) -> re.Pattern[bytes]:
-        """The way to the next parenthesis or comma outside of literals, names and comments (group 1); see `chunks.marks`."""
+        """The way to the next parenthesis or comma outside literals, names and comments (group 1); see `chunks.marks`."""
         return self._marks(rb"[(),]", rb"(),")
 
     @cached_property
     def parameter(self) -> re.Pattern[bytes]:
-        """The way to the next `?` outside of literals, names and comments (group 1); see `chunks.marks`."""
+        """The way to the next `?` outside literals, names and comments (group 1); see `chunks.marks`."""
         return self._marks(rb"\?", rb"?")
 
     @cached_property
@@ -213,7 +213,7 @@ class Lexis:
 
 
 def _insert_head(name: bytes) -> bytes:
-    # A gap takes all that it can: or each of them would try each share of the comments again.
+    # A gap takes all that it can: otherwise each of them would try each share of the comments again.
     gap = (
         _BLANKS + rb"(?:(?![/#-])|(?:(?:" + _COMMENT + rb"|" + _HINT + rb")" + _BLANKS
         + rb")+(?![/#-]))"
@@ -234,7 +234,7 @@ def _row(element: bytes) -> bytes:
     )  # fmt: skip
 
 
-# What may stand between two rows, besides the comma.
+# Text that may come between two rows, in addition to the comma.
 BETWEEN_ROWS: Final = re.compile(rb"(?:" + _BLANK + rb"|" + _COMMENT + rb")*", re.DOTALL)
 
 

@@ -1,13 +1,13 @@
-"""What the lexers read of a text, where bytes alone do not say what is a quote.
+"""Rewrite a text for the lexers when its bytes alone do not show where the quotes are.
 
-`readable` gives a text of the same length, so that positions in one are positions in the other. What is sent is the client's text.
+`readable` returns a text of the same length, so positions in one are positions in the other. The server gets the client's text.
 
 * In some character sets (`SqlMode.BIG5` and similar ones) a backslash or a quote may be the second half of a character. It reads as a
-  letter, a digit, `_` or a byte of 0x80 and more. The rules of what is one character are the servers' own: `ismbchar_gbk`, `ismbchar_big5`,
-  `ismbchar_sjis`, `my_ismbchar_gb18030` of their `strings/ctype-*`. A backslash in a literal takes the one byte behind
-  it, of whatever character that is the first one (`get_text` of their `sql_lex.cc`); in a name and in a comment it is a letter.
-* MySQL 9 has quotes such as `$$ … $$` and `$tag$ … $tag$` (`SqlMode.DOLLAR_QUOTES`) where older ones and MariaDB read names. They read
-  as string literals. A name may have a `$` in it, and begin with one that no second `$` follows.
+  letter, a digit, `_` or a byte of 0x80 and more. The servers' own rules decide where a character ends: `ismbchar_gbk`, `ismbchar_big5`,
+  `ismbchar_sjis`, `my_ismbchar_gb18030` of their `strings/ctype-*`. A backslash in a literal takes the one byte after
+  it, whatever character that byte begins (`get_text` of their `sql_lex.cc`); in a name and in a comment it is a letter.
+* MySQL 9 has quotes such as `$$ … $$` and `$tag$ … $tag$` (`SqlMode.DOLLAR_QUOTES`), which older ones and MariaDB read as names. They read
+  as string literals. A name may contain a `$`, and begin with one that no second `$` follows.
   https://dev.mysql.com/doc/refman/9.4/en/create-procedure.html
 """
 
@@ -38,18 +38,18 @@ _CHARACTERS: Final = {
 }
 _FIRST_MIN: Final = 0x80
 _FOUR_BYTES: Final = 4
-# Where a name goes on or a variable begins, a `$` is a letter.
+# Where a name continues or a variable begins, a `$` is a letter.
 _OPENING: Final = rb"(?<![\w$.@\x80-\xff])\$[\w\x80-\xff]*\$"
 _DOLLARS: Final = re.compile(_OPENING)
 
 
 def has_dollar_quotes(text: bytes) -> bool:
-    """Return whether MySQL 9 reads quotes in *text* where other servers read names."""
+    """Return whether MySQL 9 reads quotes in *text* that other servers read as names."""
     return _DOLLARS.search(text) is not None
 
 
 def readable(text: bytes, mode: SqlMode) -> bytes:
-    """Return *text* as the lexers read it under *mode*; most come back as they are."""
+    """Return *text* in the form that the lexers read under *mode*; most texts come back unchanged."""
     bits = int(mode) & _READ
     # Nearly every text ends here.
     if not bits or (bits == bits & MULTIBYTE and text.isascii()):
@@ -81,10 +81,10 @@ def readable(text: bytes, mode: SqlMode) -> bytes:
 
 
 def original(name: bytes, mode: SqlMode) -> bytes:
-    """Return the bytes of a name that was read from such a text.
+    """Return the original bytes of a name that was read from a rewritten text.
 
-    In gb18030 two characters of two bytes may come back as one of four; nothing depends on more
-    than that the name of a table is recognised.
+    In gb18030 two characters of two bytes may come back as one of four; it only matters
+    that the name of a table is recognised.
     """
     charset = int(mode) & MULTIBYTE
     if not charset or name.isascii():
@@ -100,9 +100,9 @@ def reader(
     dict[bytes, tuple[re.Pattern[bytes], re.Pattern[bytes]]],
     re.Pattern[bytes],
 ]:
-    """Return what finds the next character, comment or opening of a quote; and what finds characters elsewhere.
+    """Return the patterns of the next character, comment or opening of a quote, and of characters elsewhere.
 
-    Between them, by a quote: a part of what is inside, and the characters in it.
+    Between them, by quote: the patterns of a part of the inside, and of the characters in it.
     """
     character = _CHARACTERS[mode & MULTIBYTE]
     escapes = rb"|\\." if not mode & SqlMode.NO_BACKSLASH_ESCAPES else b""
@@ -130,7 +130,7 @@ def reader(
 def _as_literal(quoted: bytes, dollars: bytes) -> bytes:
     """Return a literal of the same length; an open quote stays one."""
     is_closed = len(quoted) >= 2 * len(dollars) and quoted.endswith(dollars)
-    # What stands in it is never shown: only where it begins and ends matters to the lexers.
+    # The contents are never shown: only the beginning and the end matter to the lexers.
     return b"'" + b"." * (len(quoted) - 2) + (b"'" if is_closed else b".")
 
 

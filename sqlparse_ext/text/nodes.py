@@ -1,6 +1,6 @@
 """A template as nested nodes: a token, or a whole group, so that a list of nodes has no parentheses.
 
-Borders (commas, AND, OR and the words that begin clauses) cut such a list into terms, comparisons cut a term into operands.
+Borders (commas, AND, OR and the words that begin clauses) cut a list of nodes into terms, comparisons cut a term into operands.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NO_FUNCTIONS: Final = (BORDERS | COMPARISONS | PREFIXES | {"INTERVAL"}) - {
     "LEFT", "RIGHT", "INSERT", "VALUES", "VALUE",
 }  # fmt: skip
 _CLOSE: Final = {"(": ")", "CASE": "END", "{": "}"}
-# What is nested deeper is not looked into.
+# Deeper groups are not read.
 _DEPTH_MAX: Final = 60
 
 
@@ -49,19 +49,19 @@ class Node(NamedTuple):
     start: int
     end: int
     slot: Slot | ListSlot | Param | None = None
-    name: str = ""  # in lower case, without quotes; "" for what is no name
+    name: str = ""  # in lower case, without quotes; "" if it is no name
     of: str = ""  # the name before its dot
     inside: list[Node] | None = None
-    unit_ns: int = 0  # the nanoseconds of the interval of which *slot* is the number
+    unit_ns: int = 0  # the nanoseconds of the interval whose number is *slot*
 
     @property
     def is_query(self) -> bool:
-        """Whether it is a query in parentheses, or behind a function's name."""
+        """True if it is a query in parentheses, or after a function's name."""
         return any(node.key in QUERY_WORDS for node in (self.inside or ())[:1])
 
 
 def nest(tokens: Sequence[Token], template: bytes) -> list[Node] | None:
-    """Return tokens as nodes; None where a group is not closed, or is too deep."""
+    """Return tokens as nodes; None if a group is not closed, or is too deep."""
     around: list[tuple[Token, list[Node]]] = []
     nodes: list[Node] = []
     for token in tokens:
@@ -92,7 +92,7 @@ def nest(tokens: Sequence[Token], template: bytes) -> list[Node] | None:
 
 
 def _join(nodes: list[Node]) -> None:
-    """Make the last nodes one if they are `a.b`, or an interval of a fixed length."""
+    """Combine the last nodes if they are `a.b`, or an interval of a fixed length."""
     last = nodes[-1]
     if nodes[-2].key == "." and nodes[-3].name:
         nodes[-3:] = [last._replace(start=nodes[-3].start, of=nodes[-3].name)]
@@ -108,14 +108,14 @@ def _join(nodes: list[Node]) -> None:
 
 
 class Term(NamedTuple):
-    """The nodes behind a border, or behind a comparison, whose key is *border*; "" for the first."""
+    """The nodes after a border or a comparison, whose key is *border*; "" for the first."""
 
     border: str
     nodes: list[Node]
 
 
 def cut(nodes: Sequence[Node], borders: Collection[str]) -> list[Term]:
-    """Return what stands between *borders*; the AND of a BETWEEN is none, unless BETWEEN is."""
+    """Return the terms between *borders*; the AND of a BETWEEN is no border, unless BETWEEN is."""
     found = [Term("", [])]
     betweens = 0
     for node in nodes:

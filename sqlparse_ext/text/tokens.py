@@ -19,7 +19,7 @@ class Token(NamedTuple):
     """One token of a template."""
 
     # A bare word in upper case; any other token as written, so that a quoted name (with its quotes) never equals a keyword. A
-    # word behind a dot counts as quoted. The name of a native function before its parenthesis and of a system variable have no
+    # word after a dot counts as quoted. The name of a native function before its parenthesis and of a system variable have no
     # quotes.
     key: str
     start: int
@@ -28,21 +28,21 @@ class Token(NamedTuple):
 
     @property
     def is_word(self) -> bool:
-        """A bare name or keyword."""
+        """True for a bare name or keyword."""
         return self.key[:1] in _WORD_FIRST or self.key[:1] >= "\x80"
 
     @property
     def is_name(self) -> bool:
-        """A word or a quoted name."""
+        """True for a word or a quoted name."""
         return self.is_word or self.key[:1] in _QUOTES
 
     @property
     def is_variable(self) -> bool:
-        """A user variable or a system variable."""
+        """True for a user variable or a system variable."""
         return self.key[:1] == "@"
 
 
-# What a query begins with, behind its parenthesis.
+# The first words of a query, after its parenthesis.
 QUERY_WORDS: Final = frozenset({"SELECT", "WITH", "TABLE", "VALUES"})
 _WORD_FIRST: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ_$0123456789")
 _QUOTES: Final = frozenset('`"')
@@ -65,7 +65,7 @@ _TOKEN = re.compile(
 )
 _WORD, _SLOT, _HINT, _SYSTEM_VARIABLE = range(1, 5)
 _QUOTE_OR_SPACE: Final = re.compile(r"[`\"\s]")
-# Functions that servers look up by name, quoted or not, among those that anybody here looks for. All other names before a
+# Functions that servers look up by name, quoted or not, as far as this package looks for them. All other names before a
 # parenthesis are words of the grammar, and quoted they are a stored function.
 _NATIVE: Final = frozenset(
     {"GET_LOCK", "RELEASE_LOCK", "RELEASE_ALL_LOCKS", "IS_USED_LOCK", "IS_FREE_LOCK"}
@@ -95,7 +95,7 @@ def tokenise(template: bytes) -> Tokens:
             # Upper case in ASCII only: a word must not become a keyword by Unicode's rules.
             key = match[0].upper().decode("utf-8", "surrogateescape")
             if tokens and tokens[-1].key == ".":
-                key = "`" + key  # t.order, t.end: behind a dot every word is a name
+                key = "`" + key  # t.order, t.end: after a dot every word is a name
             tokens.append(Token(key, start, end))
         elif group == _SLOT:
             kind = ListSlot if match[0] == b"\4" else Slot
@@ -117,7 +117,7 @@ def tokenise(template: bytes) -> Tokens:
 
 
 def _unquote_native(tokens: list[Token]) -> None:
-    """Make the last token, a quoted name before a parenthesis, the word that it is for a server if it is a native function."""
+    """Replace the last token, a quoted name before a parenthesis, by the word that it is for a server if it is a native function."""
     name = tokens[-1]
     word = name.key[1:-1].upper()
     # A schema before it makes it a stored function.
@@ -126,7 +126,7 @@ def _unquote_native(tokens: list[Token]) -> None:
 
 
 def check_length(template: bytes, tokens_max: int) -> None:
-    """Raise TooManyTokens where *template* has more than *tokens_max* tokens."""
+    """Raise TooManyTokens if *template* has more than *tokens_max* tokens."""
     for count, _ in enumerate(_TOKEN.finditer(template)):
         if count == tokens_max:
             raise TooManyTokens(tokens_max)
@@ -138,7 +138,7 @@ def statement_tokens(template: bytes) -> list[Token]:
 
 
 def outside_parens(tokens: list[Token], start: int, end: int) -> Iterator[int]:
-    """Yield the places of tokens[start:end] that no parentheses are around, nor are parentheses."""
+    """Yield the places of tokens[start:end] outside parentheses, without the parentheses."""
     depth = 0
     for place in range(start, end):
         key = tokens[place].key
@@ -151,7 +151,7 @@ def outside_parens(tokens: list[Token], start: int, end: int) -> Iterator[int]:
 
 
 def is_balanced(tokens: list[Token]) -> bool:
-    """Return whether each parenthesis among *tokens* has its other one there."""
+    """Return whether the parentheses among *tokens* are balanced."""
     depth = 0
     for token in tokens:
         depth += (token.key == "(") - (token.key == ")")
@@ -171,7 +171,7 @@ def trim(tokens: list[Token]) -> list[Token]:
 
 
 def unquote(token: Token, template: bytes) -> str:
-    """Return the name that *token* (a word, quoted name or user variable) stands for."""
+    """Return the name that *token* (a word, quoted name or user variable) represents."""
     text = template[token.start : token.end].decode("utf-8", "surrogateescape").lstrip("@")
     quote = text[:1]
     if quote in ("`", '"', "'") and len(text) > 1:
@@ -188,7 +188,7 @@ def stand_in(key: str) -> Token:
 
 
 class Cursor:
-    """A place among a template's tokens. Past the end stands END, whose key is empty.
+    """A place among a template's tokens. Past the end is END, whose key is empty.
 
     end: the index in *tokens* at which the cursor stops; by default the number of tokens.
     """
@@ -218,7 +218,7 @@ class Cursor:
         return token
 
     def accept(self, *keys: str) -> bool:
-        """Move past these tokens if they stand here, all of them and in this order."""
+        """Move past these tokens if they are here, all of them and in this order."""
         if any(self.peek(ahead).key != key for ahead, key in enumerate(keys)):
             return False
         self.at += len(keys)
@@ -231,14 +231,14 @@ class Cursor:
         return ""
 
     def skip_all(self, keys: Collection[str]) -> frozenset[str]:
-        """Move past all tokens of *keys* and return which there were."""
+        """Move past all tokens of *keys* and return those found."""
         seen = set()
         while key := self.accept_any(keys):
             seen.add(key)
         return frozenset(seen)
 
     def skip_parens(self) -> bool:
-        """At a parenthesis, move behind the one that closes it. False when there is none."""
+        """At a parenthesis, move past the one that closes it. False if there is none."""
         if self.key != "(":
             return False
         depth = 0
@@ -250,11 +250,11 @@ class Cursor:
         return False
 
     def name(self) -> str | None:
-        """Move past a name and return it without quotes; None when there is none."""
+        """Move past a name and return it without quotes; None if there is none."""
         return unquote(self.take(), self.template) if self.peek().is_name else None
 
     def table(self) -> TableRef | None:
-        """Move past `name` or `schema.name`; None when there is none."""
+        """Move past `name` or `schema.name`; None if there is none."""
         first = self.name()
         if first is None:
             return None
@@ -269,7 +269,7 @@ class Cursor:
         return () if table is None else (table,)
 
     def find(self, keys: Collection[str]) -> int:
-        """Return the index of the next token of *keys* outside of parentheses, or the end."""
+        """Return the index of the next token of *keys* outside parentheses, or the end."""
         depth = 0
         for place in range(self.at, self.end):
             key = self.tokens[place].key
@@ -285,14 +285,14 @@ class Cursor:
 
 
 def split_commas(tokens: list[Token], start: int, end: int) -> list[tuple[int, int]]:
-    """Return the ranges between the commas outside of parentheses in tokens[start:end]."""
+    """Return the ranges between the commas outside parentheses in tokens[start:end]."""
     return split_at(tokens, start, end, {","})
 
 
 def split_at(
     tokens: list[Token], start: int, end: int, keys: Collection[str]
 ) -> list[tuple[int, int]]:
-    """Return the ranges between tokens of *keys* outside of parentheses in tokens[start:end]."""
+    """Return the ranges between tokens of *keys* outside parentheses in tokens[start:end]."""
     ranges = []
     for place in outside_parens(tokens, start, end):
         if tokens[place].key in keys:

@@ -1,18 +1,18 @@
 r"""Version comments, `/*!50101 … */` and MariaDB's `/*M!100100 … */`, read by the server's own rule.
 
-A text is *resolved* before anything else reads it: what a server of that family and version
-executes stays as code, what it skips goes. The resolved text is also what the server is sent, so
-that it is never read as another statement than the server's.
+A text is *resolved* before anything else reads it: the parts that a server of that family and version
+executes stay as code, the skipped parts go. The server gets the resolved text too, so
+that both always read the same statement.
 
 The rules are those of MY_LEX_LONG_COMMENT and consume_comment in sql/sql_lex.cc:
 
 * Five digits or six are a version, on MySQL six only before a blank; with fewer the comment is
   always executed.
-* MySQL executes what is at most its own version and takes `/*M!` for an ordinary comment. MariaDB
-  skips MySQL's versions from 5.7 on as well: 50700 to 99999 without the M.
-* What is skipped may hold ordinary comments, which hold none. Quotes mean nothing in it.
-* What is executed ends at the next `*/` that is a token. There is a flag and no depth: a second
-  version comment inside does not need an end of its own.
+* MySQL executes versions up to its own and reads `/*M!` as an ordinary comment. MariaDB
+  also skips MySQL's versions from 5.7 on: 50700 to 99999 without the M.
+* A skipped comment may contain ordinary comments, which contain none. Quotes mean nothing in it.
+* An executed one ends at the next `*/` that is a token. There is a flag and no depth: a second
+  version comment inside does not need a separate end.
 * A comment without an end is an error.
 """
 
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 
 class ServerVersion(NamedTuple):
-    """Who reads the text. version: 101119 for 10.11.19."""
+    """The server that reads the text. version: 101119 for 10.11.19."""
 
     is_mariadb: bool
     version: int
 
     @property
     def quotes_by_dollars(self) -> bool:
-        """`$$ … $$` is a literal."""
+        """True if `$$ … $$` is a literal."""
         return not self.is_mariadb and self.version >= _DOLLAR_QUOTES_MIN
 
     def executes(self, version: int, *, is_mariadbs: bool) -> bool:
@@ -53,7 +53,7 @@ class ServerVersion(NamedTuple):
         )
 
 
-# More take 200 MB while they are looked for.
+# Finding more takes 200 MB.
 _COMMENTS_MAX: Final = 1_000_000
 _DOLLAR_QUOTES_MIN: Final = 90000
 _MYSQL_5_7: Final = 50700
@@ -63,7 +63,7 @@ _VERSION: Final = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)")
 _SHORT: Final = 5
 _BLANKS: Final = (b" ", b"\t", b"\n", b"\r", b"\f", b"\v")
 
-# What is skipped, as far as one call looks, and what stands behind it: its end, or an ordinary comment.
+# A skipped part, up to the limit of one call, and the text after it: its end, or an ordinary comment.
 _SKIPPED: Final = re.compile(
     rb"(?:[^*/]{1,4096}+|/(?!\*)|\*(?!/)){0,64}(?:(\*/)|(/\*)|)", re.DOTALL
 )
@@ -72,7 +72,7 @@ _DIGITS: Final = re.compile(rb"[0-9]{5}[0-9]?")
 
 @lru_cache
 def server_version(text: str) -> ServerVersion:
-    """Return what *text*, as a server reports its version, says of how it reads comments."""
+    """Return the server version in *text*, a server's version string, which decides how it reads comments."""
     found = _VERSION.match(text)
     major, minor, patch = map(int, found.groups()) if found else (0, 0, 0)
     return ServerVersion("MariaDB" in text, major * 10_000 + minor * 100 + patch)
@@ -85,7 +85,7 @@ def resolved(sql: bytes, mode: SqlMode, server: ServerVersion) -> bytes:
 
 
 def resolution(sql: bytes, mode: SqlMode, server: ServerVersion) -> list[Edit]:
-    """Return what is to be put in place of the version comments of *sql*; nothing without one."""
+    """Return the edits that resolve the version comments of *sql*; none without one."""
     lex = lexis(mode)
     sql = readable(sql, mode)
     edits: list[Edit] = []
@@ -134,7 +134,7 @@ def _version(sql: bytes, at: int, server: ServerVersion) -> tuple[int | None, in
 
 
 def _skipped_end(sql: bytes, at: int) -> tuple[int, bool]:
-    """Return where a version comment ends that is skipped, and whether it has an end at all."""
+    """Return where a skipped version comment ends, and whether it has an end at all."""
     while (found := _SKIPPED.match(sql, at)) and found.end() > at:
         pause()
         at = found.end()
@@ -150,7 +150,7 @@ def _ordinary_end(sql: bytes, start: int) -> int:
 
 
 def _long_end(sql: bytes, start: int, lex: Lexis) -> int:
-    """Return where a literal or a comment is over that begins at *start*; one without an end takes all that is left."""
+    """Return where a literal or a comment that begins at *start* ends; one without an end takes all that is left."""
     if sql.startswith(b"/*", start):
         return _ordinary_end(sql, start)
     if sql.startswith((b"#", b"-"), start):
@@ -165,6 +165,6 @@ def _behind(sql: bytes, end: bytes, start: int) -> int:
 
 
 def _gap(sql: bytes, start: int, end: int) -> Edit:
-    """Put a blank where one stands already, else a comment: `--` and a blank would begin one."""
+    """Replace a range by a blank if one precedes it, else by a comment: a blank after `--` would begin one."""
     is_apart = start and sql[start - 1 : start] in _BLANKS
     return Edit(start, end, b" " if is_apart else b"/**/")

@@ -1,7 +1,7 @@
-"""What the proxy completes in the statements on a message table, before they are sent.
+"""Complete the statements on a message table before they are sent.
 
-An UPDATE that acknowledges becomes the whole idiom, one of unacked messages by their ids names its
-index, time functions become nanoseconds, and rows of the first layout get their defaults. Bytes are spliced into the client's text; what to change is
+An UPDATE that acknowledges becomes the whole idiom, an UPDATE of unacked messages by their ids names its
+index, time functions become nanoseconds, and rows of the first layout get their defaults. Bytes are spliced into the client's text; the changes are
 found once per shape. Measured (CPython 3.11): 13 µs for an ack.
 """
 
@@ -61,9 +61,9 @@ if TYPE_CHECKING:
 
 _TIME_COLUMNS: Final = frozenset({"time_acked", "time_next"})
 _FIRST_LAYOUT_TIME_COLUMNS: Final = _TIME_COLUMNS | {"time_scheduled", "time_created"}
-# Behind the value of time_acked: the send that no lease has counted. A message that was not due was not
-# sent. Servers assign from left to right, and MariaDB all at once if its mode says so: then, and where time_next
-# has been assigned before, what is compared is NULL. No numbers: what is put in has no literal.
+# After the value of time_acked: the delivery that no lease has counted. A message that was not due was not
+# delivered. Servers assign from left to right, and MariaDB all at once if its mode says so: then, and if time_next
+# was assigned before, the compared value is NULL. There are no numbers, since inserted text has no literals.
 COUNT_SEND: Final = (
     b", epoch = IF(epoch, epoch, IFNULL(IFNULL(time_next, FALSE) <= time_acked, TRUE))"
 )
@@ -77,7 +77,7 @@ _SEVERAL_TABLES: Final = Uses.JOIN | Uses.CTE
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """What this module must know of a message table."""
+    """The facts of a message table that this module needs."""
 
     name: str
     id_column: str
@@ -86,27 +86,27 @@ class TableFacts:
     columns: frozenset[str]  # all columns, in lower case
     first_layout: bool  # the table has time_scheduled and time_created
     id_auto_increment: bool
-    # The id is a number and the primary key begins with it. A text may be compared with a number or another character set, for
-    # which an index is of no use.
+    # The id is a number and the primary key begins with it. A text may be compared with a number or another character set,
+    # and then no index can be used.
     by_primary: bool = False
     # The columns, in lower case, to which an INSERT without a column list gives values.
     in_order: tuple[str, ...] = ()
-    has_state: bool = False  # the table has a queue's column `state`, which follows from others
-    # A message that is acknowledged may have been sent without its row showing it.
+    has_state: bool = False  # the table has a queue's computed column `state`
+    # An acknowledged message may have been delivered although its row does not show it.
     is_lazy: bool = False
     acks_early: bool = False  # an ack may be answered before it is written
     refuses_delays: bool = False  # no message may be scheduled for later
-    # The columns, in lower case, that say after which messages another one comes.
+    # The columns, in lower case, that decide after which messages another one comes.
     groups: frozenset[str] = frozenset()
-    # The stored forms of its ids, by which messages are known.
+    # The stored forms of its ids, which identify messages.
     id_form: StoredForm = field(default_factory=lambda: stored_form(None), compare=False)
-    # The columns whose new values change when a message is sent.
+    # The columns whose new values change when a message is delivered.
     decisive: frozenset[str] = field(init=False, repr=False, compare=False)
     times: TimeColumns = field(init=False, repr=False, compare=False)  # the time columns
 
     def __post_init__(self) -> None:
         names = _FIRST_LAYOUT_TIME_COLUMNS if self.first_layout else _TIME_COLUMNS
-        # For a statement that names no other table; made again it would cost every statement.
+        # For a statement that names no other table; remaking it would cost every statement.
         object.__setattr__(self, "times", TimeColumns(names, frozenset(), self.in_order))
         object.__setattr__(self, "decisive", _TIME_COLUMNS | {"priority"} | self.groups)
 
@@ -115,7 +115,7 @@ class Completion(NamedTuple):
     """The text to send instead of a statement."""
 
     text: bytes
-    # All that was put in, as edits of the template, where no literal is among it; else nothing.
+    # All insertions, as edits of the template, if none of them has a literal; else nothing.
     words: tuple[Edit, ...] = ()
 
 
@@ -125,11 +125,11 @@ def complete(
     now_ns: int,
     times: TimeColumns | None = None,
 ) -> Completion | None:
-    """Return what to send instead of *statement*; None to send it as it is.
+    """Return the text to send instead of *statement*; None to send it unchanged.
 
-    *facts* are of the statement's target, its first table; None where that is no message table.
+    *facts* are of the statement's target, its first table; None if that is no message table.
     *times* are the time columns of all its tables; without it, of the target alone. Completing
-    the result again changes nothing. Raises Unsupported where a time column stands next to a moment that cannot be nanoseconds.
+    the result again changes nothing. Raises Unsupported if a time column is next to a moment that cannot be nanoseconds.
     """
     shape = statement.shape
     if shape.uses & Uses.MULTIPLE:
@@ -137,7 +137,7 @@ def complete(
     if times is None:
         assert facts is not None
         times = facts.times
-    # By shape and remembered. Only the values differ from statement to statement.
+    # Cached by shape. Only the values differ from statement to statement.
     moments = moment_plan(shape, times)
     edits: list[Edit] = []
     if moments is not NO_MOMENTS:
@@ -150,7 +150,7 @@ def complete(
     if facts is not None and not shape.uses & NO_STRUCTURE:
         if shape.kind is Kind.UPDATE:
             words = _words(statement, facts)
-            # The usual ack: nothing but fixed words goes in, so no literal moves and the new
+            # The usual ack: only fixed words go in, so no literal moves and the new
             # text needs no second reading.
             if words and not edits:
                 return Completion(
@@ -173,14 +173,14 @@ def _words(statement: Statement, facts: TableFacts) -> tuple[Edit, ...]:
 
 
 def edits_of_text(statement: Statement, edits: Sequence[Edit]) -> Sequence[Edit]:
-    """Return *edits* of the template as edits of the text, as `relocate` does. Most texts are laid out as their templates."""
+    """Return *edits* of the template as edits of the text, like `relocate`. Most texts are laid out like their templates."""
     if statement.mode is not DEFAULT_MODE:
         return relocate(statement.sql, statement.mode, edits)
-    # Where the text begins as its template does, but for the literals, nothing need be looked for: to find
-    # places before the 100 ids of an ack by reading them too was 9 % of a drain.
+    # If the text begins like its template, except for the literals, nothing need be searched for: reading
+    # the 100 ids of an ack to find places before them was 9 % of a drain.
     begin = statement.shape.template[: max(edit.end for edit in edits)]
     parts = _LITERAL.split(begin)
-    # In the order of the text; those of a list one after another, and the text is another then.
+    # In the order of the text, unless there is a list; the comparison below detects that.
     literals = tuple(islice(statement.literals, len(parts) - 1))
     code, places = [parts[0]], [len(parts[0])]
     for literal, part in zip(literals, parts[1:], strict=True):
@@ -211,19 +211,19 @@ def check_bound(statement: Statement, facts: TableFacts | None, times: TimeColum
 
 
 class _UpdatePlan(NamedTuple):
-    """The edits of one shape's template that make an UPDATE the whole idiom."""
+    """The edits of one shape's template that turn an UPDATE into the whole idiom."""
 
     fixed: tuple[Edit, ...] = ()
-    # Those of *fixed*, and the edit that names the primary key unless the client names an index.
+    # *fixed*, and the edit that names the primary key, which is left out if the client names an index.
     hinted: tuple[Edit, ...] = ()
     is_ack: bool = False
 
 
 @lru_cache(maxsize=1024)
 def _update_plan(shape: Shape, *, is_lazy: bool) -> _UpdatePlan:
-    """Return what to change in the UPDATEs of *shape*: once per shape, not per statement."""
+    """Return the edits for the UPDATEs of *shape*: once per shape, not per statement."""
     cursor, parts = parts_of_update(shape)
-    # Not an UPDATE of one table that can be read to its end: it is sent as it is.
+    # Not an UPDATE of one table that can be read to its end: it is sent unchanged.
     if parts is None or shape.uses & Uses.CTE:
         return _UpdatePlan()
     tokens = cursor.tokens
@@ -234,8 +234,8 @@ def _update_plan(shape: Shape, *, is_lazy: bool) -> _UpdatePlan:
         token.key in ("INDEX", "KEY") for token in tokens[: parts.table_end]
     ):
         # With `time_acked IS NULL` servers may read along the index that begins with it: MariaDB
-        # wherever one row waits, MySQL where as few wait as are named. That locks all that wait until
-        # the commit, so a claim passes over a new one, and the other way round it is a deadlock.
+        # if a single row waits, MySQL if the waiting rows are no more than the named ones. That locks all waiting rows until
+        # the commit, so a claim passes over a new one, and in the reverse order it is a deadlock.
         hint = (_behind(cursor, tokens[parts.table_end - 1], b" FORCE INDEX (PRIMARY)"),)
     if not is_ack:
         return _UpdatePlan(hinted=hint)
@@ -279,13 +279,13 @@ def _check_no_ack(shape: Shape, facts: TableFacts | None) -> None:
 
 
 def _behind(cursor: Cursor, token: Token, text: bytes) -> Edit:
-    """Return the edit that puts *text* behind *token*, kept apart from a word that follows."""
+    """Return the edit that puts *text* after *token*, kept apart from a word that follows."""
     follows = cursor.template[token.end : token.end + 1]
     return Edit(token.end, token.end, text + (b" " if follows.isalpha() else b""))
 
 
 def _acks(cursor: Cursor, start: int, end: int) -> bool:
-    """Return whether time_acked = tokens[start:end] gives it a value: not NULL, not DEFAULT, not just a column's."""
+    """Return whether time_acked = tokens[start:end] gives it a value: not NULL, not DEFAULT, not only a column's."""
     token = cursor.tokens[start]
     is_value = end - start > 1 or token.slot is not None or token.key in NOW_WORDS
     return is_value and token.key not in ("NULL", "DEFAULT")
@@ -297,7 +297,7 @@ def _chooses(cursor: Cursor, parts: UpdateParts) -> bool:
 
 
 def is_ack(shape: Shape) -> bool:
-    """Whether an UPDATE of one table gives time_acked a value in each row."""
+    """Return whether an UPDATE of one table gives time_acked a value in each row."""
     return _update_plan(shape, is_lazy=False).is_ack
 
 
@@ -344,7 +344,7 @@ def _default(column: str, scheduled: bytes | None, now_ns: int) -> bytes:
 def _set_defaults(
     statement: Statement, insert: InsertShape, facts: TableFacts, now_ns: int
 ) -> list[Edit]:
-    """Return what to add to INSERT … SET, as edits of the template."""
+    """Return the additions to INSERT … SET, as edits of the template."""
     missing = _missing(facts, insert.set)
     if not missing:
         return []
@@ -373,7 +373,7 @@ def _value(statement: Statement, column: str, text: bytes, now_ns: int) -> bytes
 
 
 def _check_rows(statement: Statement, facts: TableFacts) -> InsertRows | None:
-    """Return the VALUES rows, their literals and parameters for time columns checked; None without such columns."""
+    """Check the literals and parameters for time columns in the VALUES rows; return the rows, or None without such columns."""
     insert = statement.shape.insert
     assert insert is not None
     columns = insert.columns or facts.in_order
@@ -402,7 +402,7 @@ def _complete_rows(
         return [], []
     rows = rows or insert_rows(statement)
     if rows is None:
-        # VALUES ROW(…), which MySQL takes: what each column is given is not known here.
+        # VALUES ROW(…), which MySQL accepts: the value of each column is not known here.
         _, function = time_words(statement.shape.template, facts.times.names)
         if indexes and function:
             raise refusal(min(indexes.values()), function)
@@ -412,7 +412,7 @@ def _complete_rows(
     for row, (_, end) in enumerate(rows.spans):
         elements = rows.elements(row)
         if len(elements) != len(columns):
-            return [], []  # the server will say so
+            return [], []  # the server will report it
         for at, name in indexes.items():
             text = statement.sql[slice(*elements[at])]
             value = _value(statement, name, text, now_ns)
@@ -443,7 +443,7 @@ def is_state_bound(shape: Shape) -> bool:
 
 
 def acknowledged(statement: Statement) -> bytes:
-    """Return the text of an UPDATE that `sets_state`, which sets time_acked instead.
+    """Return the text of an UPDATE that `sets_state`, changed to set time_acked instead.
 
     Raises Unsupported if it sets another state than 'acked', or is no UPDATE of one table.
     """
@@ -457,7 +457,7 @@ def acknowledged(statement: Statement) -> bytes:
             " nothing else can be set"
         )
     tokens, (start, end) = cursor.tokens, (given[0].start, given[0].end)
-    # The name is behind the comma or SET, perhaps with its table's.
+    # The name comes after the comma or SET, perhaps with its table's.
     first = start - 1
     while first > 0 and tokens[first - 1].key not in (",", "SET"):
         first -= 1
@@ -466,9 +466,9 @@ def acknowledged(statement: Statement) -> bytes:
 
 
 def preparable(statement: Statement) -> bytes:
-    """Return an UPDATE that `sets_state` so that a server prepares it, with the same parameters.
+    """Return an UPDATE that `sets_state` in a form that a server prepares, with the same parameters.
 
-    MySQL prepares none that gives a generated column a value, whatever the value will be.
+    MySQL prepares no UPDATE that gives a generated column a value, whatever the value will be.
     """
     tokens = statement_tokens(statement.shape.template)
     template = statement.shape.template

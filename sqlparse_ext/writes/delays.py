@@ -1,8 +1,8 @@
-"""Refuses what schedules a message for later, on a table whose comment has ``vt_delayed = off``.
+"""Refuse statements that schedule a message for later, on a table whose comment has ``vt_delayed = off``.
 
-Read after completion, when moments are nanoseconds. A time_next passes that is known not to lie in the
-future: NULL, a number, a bound value, DEFAULT. What only the server could know is refused, but for a heartbeat:
-it makes longer what a consumer holds. Pure.
+Read after completion, when moments are nanoseconds. A time_next is allowed if it is certainly not in the
+future: NULL, a number, a bound value, DEFAULT. Values that only the server could know are refused, except for a heartbeat,
+which extends a consumer's lease. Pure.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _check(value: Value | Opaque, facts: TableFacts, now_ns: int) -> None:
 
 @lru_cache(maxsize=1024)
 def _is_heartbeat(shape: Shape) -> bool:
-    """Whether an UPDATE of one table makes time_next of itself, plus or minus numbers."""
+    """Return whether an UPDATE of one table makes time_next from itself, plus or minus numbers."""
     if shape.assignments.get(_COLUMN) is not OPAQUE:
         return False
     cursor, parts = parts_of_update(shape)

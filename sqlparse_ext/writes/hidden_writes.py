@@ -1,8 +1,8 @@
-"""Which statements may write rows of tables that their text does not name. Pure.
+"""Find statements that may write rows of tables that their text does not name. Pure.
 
-A view hides its table. A trigger, a foreign key that cascades, a stored function, a procedure and a block write
-what only their definitions say. Whatever such a statement wrote, no reader of its text knows it: it may have written to
-every table of its shard.
+A view hides its table. Only the definitions of triggers, cascading foreign keys, stored functions, procedures and blocks
+show which rows they write. After such a statement, any table of its shard may have
+changed.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE
 _INSERTS: Final = frozenset({Kind.INSERT, Kind.REPLACE, Kind.LOAD})
 WRITES: Final = _INSERTS | {Kind.UPDATE, Kind.DELETE}
 _SEVERAL_TABLES: Final = Uses.JOIN | Uses.CTE
-# MariaDB's BEGIN NOT ATOMIC, IF, LOOP and the like, and SET STATEMENT … FOR.
+# MariaDB's BEGIN NOT ATOMIC, IF, LOOP and similar, and SET STATEMENT … FOR.
 _MAY_HOLD_OTHERS: Final = frozenset({Kind.OTHER, Kind.SET})
 _SHAPES_MAX: Final = 8192
 
 
 class HiddenWrites:
-    """What a database has by which statements write rows of tables that they do not name.
+    """The objects of a database through which statements write rows of tables that they do not name.
 
-    schemas: the names of the database; what other databases have is not known.
+    schemas: the names of the database; other databases' objects are not known.
     tables: views, tables with triggers, and parents of foreign keys that cascade.
     queues: the message tables.
-    functions: stored functions, and packages of such.
+    functions: stored functions, and packages of them.
     update_triggered: tables with triggers that fire on UPDATE.
     hides_triggers: triggers cannot be seen, so any table may have one.
     by: returns whether a statement of a shape may write to tables that it does not name.
@@ -52,7 +52,7 @@ class HiddenWrites:
         self._queues = frozenset(map(str.lower, queues))
         self._functions = frozenset(map(str.lower, functions))
         self._update_triggered = frozenset(map(str.lower, update_triggered))
-        # A shape is asked for at each execution, and its answer stays as it is.
+        # Called with a shape at each execution, with the same result each time.
         self.by = lru_cache(maxsize=_SHAPES_MAX)(self._by)
 
     def by_table(self, name: str) -> bool:
@@ -75,7 +75,7 @@ class HiddenWrites:
             return True
         if shape.kind in _INSERTS or not shape.uses & _SEVERAL_TABLES:
             return self._writes_more(shape.tables[:1], self._tables)
-        # Which of the tables it writes its text alone does not say.
+        # The text alone does not show which of the tables it writes.
         return self._writes_more(shape.tables, self._tables | self._queues)
 
     def _writes_more(self, tables: Iterable[TableRef], names: Collection[str]) -> bool:
@@ -90,7 +90,7 @@ NOTHING_HIDDEN: Final = HiddenWrites()
 
 
 def runs_unseen(shape: Shape) -> bool:
-    """Return whether a statement carries out others, of which nothing is known."""
+    """Return whether a statement runs others, of which nothing is known."""
     match shape.kind:
         case Kind.CALL:
             return True

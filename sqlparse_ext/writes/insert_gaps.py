@@ -1,8 +1,8 @@
-"""What an INSERT leaves to the proxy, put into it: values of sequences, the list of its columns, and the rows of its SELECT.
+"""Fill the gaps of an INSERT: values of sequences, the list of its columns, and the rows of its SELECT.
 
-A column gets a generated value where a row has none: the column is absent, NULL, DEFAULT, or 0
+A column gets a generated value if a row has none: the column is absent, NULL, DEFAULT, or 0
 unless NO_AUTO_VALUE_ON_ZERO, as MySQL fills AUTO_INCREMENT and Vitess fills from a sequence
-(`shouldGenerate` in engine/insert_common.go). Any other expression stays what it is.
+(`shouldGenerate` in engine/insert_common.go). Any other expression stays unchanged.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """Where a statement takes generated values: texts around each, in order."""
+    """The places of generated values in a statement: texts around each, in order."""
 
     # (start, end) of each gap in the statement's text, and the text to put before its value.
     places: tuple[tuple[int, int, bytes], ...]
-    # The column name to add, by its place in the column list; None where the list has it.
+    # The column name to add, by its place in the column list; None if the list has it.
     names: Edit | None = None
-    # The integer that the last row gives the column, where no row lacks one; None for another value.
+    # The integer that the last row gives the column, if no row lacks one; None for another value.
     last: int | None = None
 
     def __len__(self) -> int:
-        """Return how many values are taken."""
+        """Return the number of missing values."""
         return len(self.places)
 
     def filled(self, sql: bytes, values: Iterable[int]) -> bytes:
@@ -59,11 +59,11 @@ class Gaps:
 
 
 def check_load_fills(shape: Shape, column: str) -> None:
-    """Raise Unsupported for a LOAD DATA with a list of columns and without *column*: a server would give all its rows one value."""
+    """Raise Unsupported for a LOAD DATA with a list of columns but without *column*: a server would give all its rows one value."""
     template = shape.template
     tokens = statement_tokens(template)
     keys = ["", *(token.key for token in tokens)]
-    # The list stands before SET, unless that is a character set's.
+    # The list comes before SET, unless that is a character set's.
     end = next((at for at, pair in enumerate(pairwise(keys)) if _sets(*pair)), len(tokens))
     lists = [
         at
@@ -85,7 +85,7 @@ def _sets(before: str, key: str) -> bool:
 def gaps(
     statement: Statement, column: str, columns: Sequence[str] | None, *, zero_is_value: bool
 ) -> Gaps:
-    """Return where *statement*, an INSERT or REPLACE, lacks values of *column* (in lower case).
+    """Return the places where *statement*, an INSERT or REPLACE, lacks values of *column* (in lower case).
 
     columns: the table's columns, for a statement without a column list.
     Raises Unsupported if the form of the statement does not show where its values are.
@@ -99,7 +99,7 @@ def gaps(
     names = insert.columns or columns
     if names is not None and column in names and insert.source is InsertSource.SELECT:
         return Gaps(())
-    rows = insert_rows(statement)  # none of a SELECT
+    rows = insert_rows(statement)  # none for a SELECT
     if rows is None or names is None or (column not in names and not insert.columns):
         raise _refusal(shape, column)
     if not insert.columns and not any(map(rows.elements, range(len(rows)))):
@@ -108,7 +108,7 @@ def gaps(
         return _at_ends(statement, insert, rows, b"", name)
     if column in names:
         at = names.index(column)
-        # With as many values as there are columns, or the server says that there are not.
+        # With as many values as there are columns; otherwise the server reports an error.
         elements = [rows.elements(row) for row in range(len(rows))]
         places = [
             (*spans[at], b"")
@@ -137,7 +137,7 @@ def _refusal(shape: Shape, column: str) -> Unsupported:
 def _at_ends(
     statement: Statement, insert: InsertShape, rows: InsertRows, before: bytes, name: bytes
 ) -> Gaps:
-    """Return gaps at the ends of *rows*, for a column whose *name* is to stand at the end of the list."""
+    """Return gaps at the ends of *rows*, for a column whose *name* is added at the end of the list."""
     (edit,) = edits_of_text(statement, [Edit(insert.columns_at, insert.columns_at, name)])
     return Gaps(tuple((last - 1, last - 1, before) for _, last in rows.spans), edit)
 
@@ -172,7 +172,7 @@ def _is_gap(text: bytes, value: Value | Opaque, *, zero_is_value: bool) -> bool:
 def naming_updated(statement: Statement, column: str) -> bytes | None:
     """Return the text of an INSERT … ON DUPLICATE KEY UPDATE whose answer has *column* of an updated row as insert id.
 
-    None where no assignment can take it.
+    None if no assignment can take it.
     """
     span = _first_assigned(statement.shape)
     if span is None:
@@ -180,7 +180,7 @@ def naming_updated(statement: Statement, column: str) -> bytes | None:
     (start, end), table = span, statement.shape.tables[0]
     names = (table.schema, table.name, column)
     name = ".".join(quote_identifier(name) for name in names if name is not None)
-    # MySQL knows without looking that an id IS NOT NULL.
+    # MySQL assumes without looking that an id IS NOT NULL.
     head = b"IF(LAST_INSERT_ID(%s) = -1, NULL, " % name.encode("utf-8", "surrogateescape")
     edits = [Edit(start, start, head), Edit(end, end, b")")]
     return splice(statement.sql, statement.mode, edits)
@@ -188,7 +188,7 @@ def naming_updated(statement: Statement, column: str) -> bytes | None:
 
 @lru_cache(maxsize=1024)
 def _first_assigned(shape: Shape) -> tuple[int, int] | None:
-    """Return where in the template the first expression of ON DUPLICATE KEY UPDATE is; DEFAULT is none."""
+    """Return the place in the template of the first expression of ON DUPLICATE KEY UPDATE; DEFAULT is no expression."""
     cursor = Cursor(statement_tokens(shape.template), shape.template)
     assert shape.insert is not None
     assert shape.insert.duplicate_at is not None
@@ -200,7 +200,7 @@ def _first_assigned(shape: Shape) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=1024)
 def keeps_shard(shape: Shape, column: str) -> bool:
-    """Return whether ON DUPLICATE KEY UPDATE leaves *column* as it is, or as the row that was to be inserted has it."""
+    """Return whether ON DUPLICATE KEY UPDATE leaves *column* unchanged, or equal to that of the row to be inserted."""
     insert = shape.insert
     if insert is None or insert.duplicate_at is None:
         return False
@@ -221,7 +221,7 @@ def keeps_shard(shape: Shape, column: str) -> bool:
         if (name or "").lower() != column or not is_whole or value.at != each.end:
             return False
         if of is not None and of not in {insert.table.name, insert.row_alias}:
-            return False  # a column of the query that gives the rows
+            return False  # a column of the query that returns the rows
     return True
 
 
@@ -229,7 +229,7 @@ def keeps_shard(shape: Shape, column: str) -> bool:
 
 
 def leaves_out_columns(shape: Shape) -> bool:
-    """True for an INSERT or REPLACE of VALUES or of a query that says nothing of columns."""
+    """Return whether a statement is an INSERT or REPLACE of VALUES or of a query, without a column list."""
     return (
         shape.insert is not None
         and shape.insert.columns is None
@@ -259,13 +259,13 @@ class NextValues:
 
     @property
     def is_certain(self) -> bool:
-        """True when the statement can be nothing else."""
+        """True if the statement can have no other meaning."""
         return self.count is not None
 
 
 @lru_cache(maxsize=1024)
 def next_values(shape: Shape) -> NextValues | None:
-    """Return what a SELECT asks of a sequence; None for every other statement."""
+    """Return the request of a SELECT to a sequence; None for every other statement."""
     if shape.kind is not Kind.SELECT or shape.words[:1] != ("NEXT",):
         return None
     cursor = Cursor(statement_tokens(shape.template), shape.template, 2)
@@ -284,7 +284,7 @@ def next_values(shape: Shape) -> NextValues | None:
 
 
 def count_of(asked: NextValues, statement: Statement) -> int | None:
-    """Return how many values are asked for; None when that is no integer."""
+    """Return how many values are requested; None if that is no integer."""
     if asked.count is None:
         return 1
     values = statement.values((asked.count,))
@@ -296,7 +296,7 @@ _NAME: Final = b"streamfrom"
 
 
 class InsertSelect(NamedTuple):
-    """What stands before the rows, up to the column list, the query that gives them, without parentheses around it, and what follows: RETURNING."""
+    """The text before the rows, up to the column list, the query for the rows, without parentheses around it, and the rest: RETURNING."""
 
     head: bytes
     query: bytes
@@ -308,7 +308,7 @@ class InsertSelect(NamedTuple):
 
 
 def is_insert_select(shape: Shape) -> bool:
-    """True for an INSERT or REPLACE of a query's rows that does nothing else, but perhaps returns them."""
+    """Return whether a statement is an INSERT or REPLACE of a query's rows that does nothing else, except perhaps return them."""
     insert = shape.insert
     return (
         insert is not None
@@ -339,7 +339,7 @@ def insert_select(statement: Statement) -> InsertSelect:
 
 
 def bounded(query: Statement, rows: int, lock: bytes = b"") -> bytes:
-    """Return a query's text that gives *rows* rows at most, with *lock* as its locking clause."""
+    """Return a query's text that returns *rows* rows at most, with *lock* as its locking clause."""
     tokens = statement_tokens(query.shape.template)
     if any(tokens[place].key == "LIMIT" for place in outside_parens(tokens, 0, len(tokens))):
         return b"SELECT * FROM (%b%b) AS `%b` LIMIT %d" % (query.sql, lock, _NAME, rows)

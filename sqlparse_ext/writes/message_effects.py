@@ -1,7 +1,7 @@
-"""What statements mean for a message table: which messages they touch.
+"""The effects of statements on a message table: the messages that they touch.
 
-`complete` (of `completion`) comes before a statement is sent, `effect` says what the cache of
-the engine must hear at commit. Both look at one statement and at the facts of one table.
+`complete` (of `completion`) comes before a statement is sent, `effect` returns the change that the engine's
+cache needs at commit. Both look at one statement and at the facts of one table.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from streamfrom.sqlparse_ext.writes.completion import (
 if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Shape, Statement, Value
 
-# Stands for the message tables of a shard where it is not known which of them a statement wrote.
+# Represents all message tables of a shard if it is not known which of them a statement wrote.
 ANY_TABLE: Final = ""
 # A larger INSERT is read by one poll, which costs less than its text.
 _KEYS_MAX: Final = 200
-# The time_next of a heartbeat is made of itself: `time_next = time_next + INTERVAL 1 MINUTE`.
+# A heartbeat computes time_next from itself: `time_next = time_next + INTERVAL 1 MINUTE`.
 _RELATIVE: Final = re.compile(
     rb"\btime_next`?\s*=(?:(?!\bWHERE\b)[^,])*?\btime_next\b", re.IGNORECASE
 )
@@ -40,21 +40,21 @@ _NO_SINGLE_TABLE: Final = Uses.JOIN | Uses.CTE | NO_STRUCTURE
 
 
 class EffectKind(StrEnum):
-    """What happens to the messages a statement touches."""
+    """The change to the messages that a statement touches."""
 
     NEW = "NEW"
     RESCHEDULE = "RESCHEDULE"
     HEARTBEAT = "HEARTBEAT"
-    REORDER = "REORDER"  # another priority, and the time as it was
+    REORDER = "REORDER"  # another priority, and an unchanged time
     ACK = "ACK"
     REMOVE = "REMOVE"
     UNKNOWN = "UNKNOWN"
-    TOUCH = "TOUCH"  # columns by which nothing is scheduled
+    TOUCH = "TOUCH"  # columns that do not affect scheduling
 
 
-# Their messages stay with who holds them.
+# With these, messages stay with their receivers.
 KEEPS_LEASES: Final = frozenset({EffectKind.HEARTBEAT, EffectKind.REORDER})
-# These need to know nothing of what was sent or acked before.
+# These do not depend on earlier deliveries or acks.
 STANDS_ALONE: Final = frozenset({EffectKind.NEW, EffectKind.TOUCH})
 _RESCHEDULES: Final = frozenset(
     {EffectKind.RESCHEDULE, EffectKind.HEARTBEAT, EffectKind.UNKNOWN}
@@ -75,27 +75,27 @@ class Effect:
     """The messages that a statement touches once it is committed."""
 
     kind: EffectKind
-    # Exactly those of ACK, REMOVE and NEW, at least those of RESCHEDULE, HEARTBEAT, REORDER and TOUCH; None when the text does not show
+    # Exactly those of ACK, REMOVE and NEW, at least those of RESCHEDULE, HEARTBEAT, REORDER and TOUCH; None if the text does not show
     # them, and the table has to be read. A REPLACE reschedules.
     ids: tuple[Value, ...] | None
     keys: tuple[Key, ...] = ()  # the keys of new messages whose ids are known
     # The key of the one new message whose id the server generates; its id is None.
     generated: Key | None = None
-    rows: int | None = None  # how many rows it acked or removed, once the server has said so
+    rows: int | None = None  # how many rows it acked or removed, if the server has reported it
 
     @property
     def needs_leases(self) -> bool:
-        """Return whether the rows that it changes must show before that they were sent.
+        """Return whether the changed rows must show beforehand that they were delivered.
 
-        An id that a removal does not name may be inserted again before a look at the rows finds it gone. Only that it shows no
-        lease distinguishes the new row from the old one.
+        An id that a removal does not name may be inserted again before a look at the rows finds it gone. The new row
+        differs from the old one only by showing no lease.
         """
         return self.kind in _RESCHEDULES or (
             self.kind is EffectKind.REMOVE and self.ids is None
         )
 
     def answered(self, insert_id: int, rows: int | None) -> Effect:
-        """Return the effect with the id that the server's OK named, 0 for none, and the rows that it counted."""
+        """Return the effect with the id in the server's OK, 0 for none, and with the rows that it counted."""
         if rows is not None and self.kind in _COUNTED:
             return Effect(self.kind, self.ids, rows=rows)
         if self.generated is None or not insert_id:
@@ -108,7 +108,7 @@ UNKNOWN: Final = Effect(EffectKind.UNKNOWN, None)
 
 
 def effect(statement: Statement, facts: TableFacts) -> Effect | None:
-    """Return which messages *statement*, once completed, touches; None when it touches none.
+    """Return the messages that *statement*, once completed, touches; None if it touches none.
 
     *facts* are of one message table among those that the statement names.
     """
@@ -133,7 +133,7 @@ def effect(statement: Statement, facts: TableFacts) -> Effect | None:
 
 
 def _is_target(shape: Shape, facts: TableFacts) -> bool:
-    """Whether the statement writes this table, rather than only reads it."""
+    """Return whether the statement writes this table, rather than only reads it."""
     is_unknown = bool(shape.uses & NO_STRUCTURE) or not shape.tables
     return is_unknown or shape.tables[0].name.lower() == facts.name.lower()
 
@@ -162,7 +162,7 @@ def _update_effect(statement: Statement, facts: TableFacts) -> Effect | None:
 
 
 def named_ids(statement: Statement, facts: TableFacts) -> tuple[Value, ...] | None:
-    """Return the ids that bound the rows touched; None when nothing does."""
+    """Return the ids that bound the touched rows; None if no ids do."""
     operands = statement.shape.conditions.get(facts.id_column.lower())
     values = statement.values(operands) if operands is not None else None
     if values is None:
@@ -173,7 +173,7 @@ def named_ids(statement: Statement, facts: TableFacts) -> tuple[Value, ...] | No
 
 
 def _exact_ids(statement: Statement, facts: TableFacts) -> tuple[Value, ...] | None:
-    """Return the ids when every row that has one is touched, but for acknowledged ones."""
+    """Return the ids if each of their rows is touched, except acknowledged ones."""
     shape = statement.shape
     is_exact = (
         shape.condition_only
@@ -187,11 +187,11 @@ def _exact_ids(statement: Statement, facts: TableFacts) -> tuple[Value, ...] | N
 def _insert_effect(statement: Statement, facts: TableFacts) -> Effect | None:
     shape = statement.shape
     insert = shape.insert
-    # What a REPLACE or an upsert finds may be a message that was sent.
+    # A REPLACE or an upsert may find a message that was delivered.
     replaces = shape.kind is Kind.REPLACE or shape.assignments.keys() & facts.decisive
     unknown = Effect(EffectKind.RESCHEDULE if replaces else EffectKind.NEW, None)
-    # IGNORE and ON DUPLICATE KEY may leave or change the row that is there, by any unique key, whose
-    # priority and time the text does not know.
+    # IGNORE and ON DUPLICATE KEY may leave or change an existing row, by any unique key, and the
+    # text does not show its priority and time.
     if insert is None or insert.ignore or insert.on_duplicate:
         return unknown
     id_column = facts.id_column.lower()
@@ -226,7 +226,7 @@ def _insert_effect(statement: Statement, facts: TableFacts) -> Effect | None:
 def _keys(
     columns: Mapping[str, list[Value | Opaque]], id_column: str, facts: TableFacts
 ) -> tuple[Key, ...] | None:
-    """Return the keys of the rows that wait to be sent; None when one of them is not literal.
+    """Return the keys of the rows that wait for delivery; None if one of them is not literal.
 
     The id of a single row may be None: the server generates it.
     """
@@ -251,7 +251,7 @@ def _keys(
             if id_ is None:
                 return None
         if id_ is None or (id_ == 0 and facts.id_auto_increment):
-            # Of several ids the server returns the first, and the step to the next is its own.
+            # Of several ids the server returns the first, and the increment is its own.
             if count > 1 or not facts.id_auto_increment:
                 return None
             id_ = None
@@ -260,14 +260,14 @@ def _keys(
 
 
 def _number(value: Value | Opaque) -> int | None:
-    """Return the integer that the server stores, NULL being 0; None when the text hides it."""
+    """Return the integer that the server stores, NULL being 0; None if the text does not show it."""
     return 0 if value is None else integer_of(value)
 
 
 def early_moment(statement: Statement, effect: Effect) -> int | None:
-    """Return what a completed ack makes of ``time_acked``, in nanoseconds, if it does nothing else to messages that it names.
+    """Return the ``time_acked`` of a completed ack, in nanoseconds, if it does nothing else to messages that it names.
 
-    Such a one may be answered before it is written, where a table says `vt_ack = early`. None for any other statement: it
+    With `vt_ack = early` this ack may be answered before it is written. None for any other statement: it
     has further conditions or assignments, or values that the text does not show.
     """
     shape = statement.shape
@@ -277,7 +277,7 @@ def early_moment(statement: Statement, effect: Effect) -> int | None:
         or not effect.ids
         or not assigned.keys() <= _OF_AN_ACK
         or shape.uses & Uses.RETURNING
-        # The client's own epoch is none that could be written later.
+        # The client's own epoch cannot be written later.
         or ("epoch" in assigned and COUNT_SEND not in shape.template)
         or statement.known(assigned.get("time_next")) is not None
     ):

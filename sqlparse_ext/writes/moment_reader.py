@@ -1,18 +1,18 @@
-"""Where a statement sets or compares a time column of a message table with a moment, or with what is none.
+"""Find the places where a statement sets or compares a time column of a message table with a moment or another value.
 
-A time column holds nanoseconds since 1970; a server compares it with `NOW()` as the number
-20261122150345, a moment of 1970, and says nothing. So what is a moment and stands next to a time
-column is found here, to become nanoseconds, and what cannot become any is refused.
+A time column holds nanoseconds since 1970. A server silently compares it with `NOW()` as the number
+20261122150345, a moment of 1970. So this module finds the moments next to time
+columns, to turn them into nanoseconds, and refuses values that cannot become any.
 
-Each term (see `nodes.cut`) comes to a list of *values* that are compared, assigned or chosen from
-alike: its operands, with parentheses, COALESCE, IF, CASE and the like opened. The rule is:
+Each term (see `nodes.cut`) yields a list of *values* that are compared, assigned or chosen from
+alike: its operands, with parentheses, COALESCE, IF, CASE and similar opened. The rule is:
 
-* where one of the values is a time column, moments among them become nanoseconds, and literals
+* if one of the values is a time column, moments among them become nanoseconds, and literals
   must be numbers of nanoseconds;
-* a time column and a time function that stand in one term otherwise are refused, unless the
+* a time column and a time function that meet in one term otherwise are refused, unless the
   function counts (as UNIX_TIMESTAMP does), and factors bring both to the same unit.
 
-What is no column of a message table by its name (a view's, a derived table's, a variable) is not
+Columns that do not belong to a message table by name (a view's, a derived table's, a variable) are not
 seen.
 """
 
@@ -51,18 +51,18 @@ from streamfrom.sqlparse_ext.writes.times import (
 )
 
 
-# Of these the value is one of the arguments (for IF, but the first).
+# The value of these is one of the arguments (for IF, any but the first).
 _CHOICES: Final = frozenset({
     "COALESCE", "IFNULL", "NULLIF", "GREATEST", "LEAST", "MIN", "MAX", "ANY_VALUE", "IF", "VALUES", "VALUE", "NVL",
 })  # fmt: skip
-# By the borders of their parts, whether these are among the values; "" stands before the first part.
+# By the borders of their parts, whether these are among the values; "" comes before the first part.
 _OF_LIST: Final = {"": True}
 _OF_IF: Final = {",": True}
 _OF_CASE: Final = {"WHEN": False, "THEN": True, "ELSE": True}
 _OPERATORS: Final = COMPARISONS | {"AND"}  # the AND of BETWEEN
-# A word behind a column, or before one, that is no name.
+# A word after a column, or before one, that is no name.
 _NO_ALIASES: Final = BORDERS | COMPARISONS | PREFIXES | NO_ALIAS
-# They make a literal behind them a time, as TIMESTAMP and DATE do.
+# They make a literal after them a time, as TIMESTAMP and DATE do.
 _LITERAL_WORDS: Final = frozenset({"TIME", "TS", "D", "T"})
 _BOOLEAN: Final = frozenset({"EXISTS", "ISNULL"})
 
@@ -71,10 +71,10 @@ class _Value(NamedTuple):
     """One of the values of a term."""
 
     places: tuple[Place, ...] = ()  # the time columns and time functions in the value
-    # What becomes nanoseconds next to a time column: the value itself, or durations behind a column.
+    # The parts that become nanoseconds next to a time column: the value itself, or durations after a column.
     moments: tuple[Moment, ...] = ()
     is_column: bool = False
-    # What must be nanoseconds next to a time column.
+    # The literals that must be nanoseconds next to a time column.
     literals: Literals = ()
 
 
@@ -88,17 +88,17 @@ class MomentReader:
         self._foreign = columns.foreign
         self._target = columns.target
         self._is_set_read = True
-        self._hidden: set[str] = set()  # names of time columns that mean something else too
+        self._hidden: set[str] = set()  # names of time columns that also have another meaning
         self._stamps: set[str] = set()  # the aliases of time functions
         self._moments: list[Moment] = []
         self._literals: list[Beside] = []
         self._mixtures: list[tuple[Place, ...]] = []
 
     def plan(self) -> MomentPlan | None:
-        """Return what is to be done about a statement; None where it cannot be read."""
+        """Return the plan for a statement; None if it cannot be read."""
         cursor = Cursor(self._tokens, self._template)
         parts = insert_parts(cursor) if cursor.accept_any({"INSERT", "REPLACE"}) else None
-        start = behind = 0  # what an INSERT gives values by their places
+        start = behind = 0  # the values that an INSERT assigns by place
         # The SET of an INSERT into another table is that table's.
         self._is_set_read = parts is None or bool(self._target)
         if parts is not None and (
@@ -123,7 +123,7 @@ class MomentReader:
         return self._result()
 
     def plan_of_value(self, column: str) -> MomentPlan | None:
-        """Return what is to be done about all the tokens, the value of *column*; None where they cannot be read."""
+        """Return the plan for all the tokens, as the value of *column*; None if they cannot be read."""
         nodes = nest(self._tokens, self._template)
         if nodes is None:
             return None
@@ -147,7 +147,7 @@ class MomentReader:
         return node.name in self._names and node.of not in self._foreign
 
     def _find_aliases(self, nodes: list[Node]) -> None:
-        """Note which names mean time columns, time functions, or not what they seem to."""
+        """Note the names that mean time columns or time functions, or have another meaning than they seem to."""
         source: list[Node] = []
         for border, part in cut(nodes, BORDERS):
             is_as = border == "AS"
@@ -156,7 +156,7 @@ class MomentReader:
             elif len(part) > 1 and _ends_value(part[-2]):
                 self._alias(part[-1], part[:-1], is_as=False)
             for node in part:
-                if node.key != "CAST":  # AS stands there before a type
+                if node.key != "CAST":  # in CAST, AS comes before a type
                     self._find_aliases(node.inside or [])
             source = part
 
@@ -167,7 +167,7 @@ class MomentReader:
         if (is_as or source[-1].inside is not None) and any(_times(source)):
             self._stamps.add(alias.name)
         # Another name of a time column is refused next to a moment, and not translated: elsewhere
-        # in the statement it may mean a column of its own.
+        # in the statement it may mean another column.
         if is_column and alias.name != source[-1].name:
             self._names |= {alias.name}
             self._hidden.add(alias.name)
@@ -177,11 +177,11 @@ class MomentReader:
     # --- from the statement to its values -----------------------------------------------------
 
     def _read(self, nodes: Sequence[Node]) -> list[Place]:
-        """Read all terms; return what their values are made of."""
+        """Read all terms; return the places that their values are made from."""
         return [place for term in cut(nodes, BORDERS) for place in self._term(term.nodes)]
 
     def _query(self, nodes: Sequence[Node], target: tuple[str, ...] = ()) -> list[Place]:
-        """Read a query, whose columns *target* gets by their places; return what they are made of."""
+        """Read a query, whose columns are assigned to *target* by place; return the places that they are made from."""
         found: list[Place] = []
         at = 0
         in_list = in_set = is_known = False
@@ -192,7 +192,7 @@ class MomentReader:
                 in_set = border in ("SET", "UPDATE") and self._is_set_read
             at += border == ","
             is_item = in_list and border in ("SELECT", ",", "DISTINCT")
-            # A * gives an unknown number of columns, so the places behind it are unknown.
+            # A * gives an unknown number of columns, so the places after it are unknown.
             is_known = is_known and not (is_item and part and part[-1].key == "*")
             column = target[at] if is_item and is_known and at < len(target) else ""
             places = self._term(
@@ -208,9 +208,9 @@ class MomentReader:
     def _term(
         self, nodes: Sequence[Node], column: str = "", *, is_assignment: bool = False
     ) -> list[Place]:
-        """Read a term, which *column* is set to, or an assignment; return what its value is made of.
+        """Read a term, which *column* is set to, or an assignment; return the places that its value is made from.
 
-        What is true or false is made of nothing.
+        A truth value is made from none.
         """
         operands = cut(nodes, _OPERATORS)
         values: list[_Value] = []
@@ -223,7 +223,7 @@ class MomentReader:
 
     def _values(self, nodes: Sequence[Node], *, is_list: bool = False) -> list[_Value]:
         """Return the values of an operand, which is one of them or all of them."""
-        # NOT and BINARY change a value, ALL and ANY choose one: none changes what it is made of.
+        # NOT and BINARY change a value, ALL and ANY choose one: the places that it is made from stay the same.
         while nodes and nodes[0].key in PREFIXES:
             nodes = nodes[1:]
         while nodes and nodes[-1].key == "NOT":
@@ -254,9 +254,9 @@ class MomentReader:
         *,
         compares: bool = False,
     ) -> list[_Value]:
-        """Return the values of a list, of IF or of CASE, by the borders behind which they stand.
+        """Return the values of a list, of IF or of CASE, by the borders before them.
 
-        compares: what is not chosen is compared with each other, as the operand of CASE is.
+        compares: the values that are not chosen are compared with each other, like the operand of CASE.
         """
         chosen: list[_Value] = []
         compared: list[_Value] = []
@@ -273,7 +273,7 @@ class MomentReader:
     # --- one value ----------------------------------------------------------------------------
 
     def _value(self, nodes: Sequence[Node]) -> _Value | None:
-        """Read what is a literal, a time column plus or minus intervals, or a moment; it may have an alias."""
+        """Read a literal, a time column plus or minus intervals, or a moment; it may have an alias."""
         if literals := read_literals(nodes):
             return _Value(literals=literals)
         first = nodes[0]
@@ -290,7 +290,7 @@ class MomentReader:
         return None
 
     def _made_of(self, nodes: Sequence[Node]) -> list[Place]:
-        """Return what an expression of several is made of."""
+        """Return the places that an expression of several nodes is made from."""
         found: list[Place] = []
         for at, node in enumerate(nodes):
             if node.key == "CASE":
@@ -313,14 +313,14 @@ class MomentReader:
         return found
 
     def _call(self, node: Node) -> list[Place]:
-        """Return what `(…)` or `name(…)` is made of."""
+        """Return the places that `(…)` or `name(…)` is made from."""
         name = node.key
         if name in _CHOICES:
             return self._term([node])
         inner = (self._query if node.is_query else self._read)(node.inside or [])
         if name in _BOOLEAN:
             return []
-        # Any other function may hand its argument on, as ABS and COALESCE do.
+        # Any other function may return its argument, as ABS and COALESCE do.
         if name not in TIME_FUNCTIONS:
             return inner
         if beside := [place for place in inner if place.is_column]:
@@ -328,15 +328,15 @@ class MomentReader:
             self._mixtures.append((*beside, Place(name, unit_ns)))
         return [_function(node)]
 
-    # --- what stands next to what --------------------------------------------------------------
+    # --- neighbouring values -------------------------------------------------------------------
 
     def _relate(
         self, values: list[_Value], column: str = "", *, is_given: bool = False
     ) -> list[Place]:
-        """Note what is to be done about *values*, which stand next to each other, and *column*.
+        """Plan the changes to *values*, which are next to each other, and to *column*.
 
-        is_given: the column is given the one value next to it.
-        Returns what they are made of, unless that is settled.
+        is_given: the column is set to the one value next to it.
+        Return the places that they are made from, unless that is settled.
         """
         assigned = [_column(column)] if column else []
         columns = assigned + [value.places[0] for value in values if value.is_column]
@@ -360,7 +360,7 @@ def _column(name: str) -> Place:
 
 
 def _function(node: Node) -> Place:
-    """Return the place of a time function, with the nanoseconds of what it counts since 1970."""
+    """Return the place of a time function, with the nanoseconds of its unit if it counts since 1970."""
     if node.key == "UNIX_TIMESTAMP":
         return Place(node.key, SECOND_NS)
     # TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), in any zone.
@@ -371,13 +371,13 @@ def _function(node: Node) -> Place:
 
 
 def _ends_value(node: Node) -> bool:
-    """Whether a name behind it is an alias."""
+    """Return whether a name after the node is an alias."""
     is_name = bool(node.name) and node.key not in _NO_ALIASES
     return is_name or node.slot is not None or node.inside is not None
 
 
 def _is_time(nodes: Sequence[Node], at: int) -> bool:
-    """Whether a time function stands here, a word that is one, or a literal of a date."""
+    """Return whether a time function is here, a word that is one, or a literal of a date."""
     node = nodes[at]
     if node.inside is not None:
         return node.key in TIME_FUNCTIONS
@@ -388,7 +388,7 @@ def _is_time(nodes: Sequence[Node], at: int) -> bool:
 
 
 def _times(nodes: Sequence[Node]) -> Iterator[bool]:
-    """Say of each node, also within groups, whether a time function stands there."""
+    """Yield for each node, also within groups, whether a time function is there."""
     for at, node in enumerate(nodes):
         yield _is_time(nodes, at)
         yield from _times(node.inside or [])

@@ -1,4 +1,4 @@
-"""Moments next to time columns become nanoseconds, as `moment_reader` plans it; what can be none is refused."""
+"""Turn moments next to time columns into nanoseconds, as planned by `moment_reader`; refuse values that cannot be moments."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from streamfrom.sqlparse_ext.writes.times import (
 )
 
 
-# A longer one takes more than some 10 ms to read, in which no other client is served: of that it is
-# asked only whether it has a time column and a time function, literals left out.
+# A longer one takes more than some 10 ms to read, in which no other client is served. It is
+# only searched for a time column and a time function, without its literals.
 _TEMPLATE_BYTES_MAX: Final = 16 << 10
 # 1973 in nanoseconds: microseconds since 1970 reach it in the year 5138.
 NS_MIN: Final = 10**17
-# No interval or product of use has more digits: Fraction would write out 1e999999.
+# No useful interval or product has more digits: Fraction would write out 1e999999.
 _INTERVAL_DIGITS_MAX: Final = 20
 _EXPONENT_MAX: Final = 30
 # Servers refuse aliases of more than 256 characters.
@@ -47,7 +47,7 @@ _ALIAS_BYTES_MAX: Final = 200
 
 @lru_cache(maxsize=2048)
 def moment_plan(shape: Shape, columns: TimeColumns) -> MomentPlan:
-    """Return what is to be done about the moments in statements of *shape*: once for a shape."""
+    """Return the plan for the moments in statements of *shape*: once for a shape."""
     column, function = time_words(shape.template, columns.names)
     if not column and not columns.target:
         return NO_MOMENTS
@@ -60,23 +60,23 @@ def moment_plan(shape: Shape, columns: TimeColumns) -> MomentPlan:
 
 @lru_cache(maxsize=2048)
 def value_plan(template: bytes, column: str) -> MomentPlan:
-    """Return what is to be done about one value, with this template, that *column* is given."""
+    """Return the plan for one value, with this template, that *column* is set to."""
     names = frozenset({column})
     plan = MomentReader(template, TimeColumns(names)).plan_of_value(column)
     return _unread(column, time_words(template, names)[1]) if plan is None else plan
 
 
 def _unread(column: str, function: str) -> MomentPlan:
-    """Return the plan for what is not read: a time column and a time function in it are refused."""
+    """Return the plan for an unread text: a time column and a time function in it are refused."""
     if not column or not function:
         return NO_MOMENTS
     return MomentPlan(mixtures=((Place(column, is_column=True), Place(function)),))
 
 
 def moment_edits(plan: MomentPlan, statement: Statement, now_ns: int) -> list[Edit]:
-    """Return the edits of the template that make moments nanoseconds; *now_ns* is the one moment.
+    """Return the edits of the template that turn moments into nanoseconds; *now_ns* is the present moment.
 
-    Raises Unsupported for an interval whose amount is none that is exact here.
+    Raises Unsupported for an interval whose amount is not exact here.
     """
     edits = []
     for start, end, shifts, is_shift in plan.moments:
@@ -108,7 +108,7 @@ def _shift_ns(shifts: Shifts, statement: Statement) -> Iterator[int]:
 
 
 def check_moments(plan: MomentPlan, statement: Statement) -> None:
-    """Raise Unsupported where *statement*, of the plan's shape, would take a moment for another."""
+    """Raise Unsupported if *statement*, of the plan's shape, mixes units of time, or as `check_literals`."""
     for places in plan.mixtures:
         scales = {_scale(place, statement) for place in places}
         if len(scales) > 1 or None in scales:
@@ -119,7 +119,7 @@ def check_moments(plan: MomentPlan, statement: Statement) -> None:
 
 
 def check_literals(plan: MomentPlan, statement: Statement) -> None:
-    """Raise Unsupported where a literal or a bound value of *statement*, of the plan's shape, is no number of nanoseconds."""
+    """Raise Unsupported if a literal or a bound value of *statement*, of the plan's shape, is no number of nanoseconds."""
     for column, literals, is_given in plan.literals:
         for value in _values(literals, statement):
             check_value(value, column, is_given=is_given)
@@ -136,7 +136,7 @@ def _values(literals: Literals, statement: Statement) -> Iterable[Value | Opaque
 
 
 def refusal(column: str, function: str) -> Unsupported:
-    """Return the error for what stands together and must not."""
+    """Return the error for a column and a function that must not be combined."""
     return Unsupported(
         f"{function} here with {column}, which holds nanoseconds since 1970; write"
         " NOW() or NOW() + INTERVAL n SECOND, MINUTE, HOUR, DAY or WEEK as the whole value that it"
@@ -145,11 +145,11 @@ def refusal(column: str, function: str) -> Unsupported:
 
 
 def check_value(value: Value | Opaque, column: str, *, is_given: bool) -> None:
-    """Raise Unsupported for a value that stands next to *column*, or that it is given, by mistake.
+    """Raise Unsupported for a value that is next to *column*, or that it is set to, by mistake.
 
     Seconds, milliseconds and microseconds since 1970, and a date as a number, are all nanoseconds
-    of the first days of 1970. What is less than a second, as 0 and 1, is meant as it is, but for a time_acked that
-    is given it: 0 is meant for a message that is not acknowledged, and 1 for one that is. Both would be acks of 1970, which
+    of the first days of 1970. A value of less than a second, such as 0 and 1, is taken as intended, except for a time_acked that
+    is set to it: clients mean 0 for a message that is not acknowledged, and 1 for one that is. Both would be acks of 1970, which
     are purged at once.
     """
     if value is None or isinstance(value, Opaque):
@@ -170,13 +170,13 @@ def check_value(value: Value | Opaque, column: str, *, is_given: bool) -> None:
 
 
 def _number(slot: Slot | Param | ListSlot, statement: Statement) -> Decimal | int | None:
-    """Return the number that a literal or a bound value is; None where it is no plain number."""
+    """Return the number of a literal or a bound value; None if it is no plain number."""
     is_bound = isinstance(slot, Param)
     return number_of(statement.argument(slot) if is_bound else statement.value(slot))
 
 
 def _scale(place: Place, statement: Statement) -> Fraction | None:
-    """Return what of a nanosecond an expression's unit is; None where that is not known."""
+    """Return an expression's unit in nanoseconds, as a fraction; None if it is not known."""
     up, down = _product(place.up, statement), _product(place.down, statement)
     return up / (down * place.unit_ns) if up and down and place.unit_ns else None
 
@@ -184,7 +184,7 @@ def _scale(place: Place, statement: Statement) -> Fraction | None:
 def _product(
     factors: Iterable[Slot | Param | ListSlot], statement: Statement
 ) -> Fraction | None:
-    """Return the product of literals; None where one is no plain number."""
+    """Return the product of literals; None if one is no plain number."""
     product = Fraction(1)
     for slot in factors:
         number = _number(slot, statement)

@@ -1,7 +1,7 @@
 """Acks and INSERTs of one message whose effect is known from their literals, without a completed text.
 
-An ack that is written with others is not sent as its client wrote it. So where the ids and the moment of all acks of one
-shape are plain, the text is completed only for an ack that is sent by itself after all.
+An ack that is written together with others is not sent as its client wrote it. So if the ids and the moment of all acks of one
+shape are plain, the text is completed only for an ack that is sent alone after all.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ from streamfrom.sqlparse_ext.writes.moments import NS_MIN, moment_plan
 from streamfrom.sqlparse_ext.writes.times import NO_MOMENTS
 
 
-# Two moments by which a text shows that it takes the one of its completion.
+# Two moments; if they make different texts, the text contains the moment of its completion.
 _SAMPLES_NS: Final = (NS_MIN, NS_MIN + 1)
 _LITERAL: Final = re.compile(b"[" + NUMBER + STRING + b"]")
 
 
 @dataclass(frozen=True, slots=True)
 class PlainAck:
-    """What acks of one shape do."""
+    """The effect of acks of one shape."""
 
     facts: TableFacts  # the facts of their table
     shape: Shape  # the shape of their completed texts
     _moment: Slot | None  # None: that of the completion
-    # The texts of the shape and of the completed one as formats of their literals, and the place at which the moment of the
-    # completion is among the latter.
+    # The texts of the shape and of the completed one as formats of their literals, and the place of the moment of the
+    # completion among the latter.
     _written: bytes
     _completed: bytes
     _now_at: int | None
 
     def of(self, statement: Statement, now_ns: int) -> tuple[tuple[Value, ...], int] | None:
-        """Return the ids and ``time_acked`` of *statement*; None where it has to be completed to know them."""
+        """Return the ids and ``time_acked`` of *statement*; None if it has to be completed to know them."""
         ids = named_ids(statement, self.facts)
         if not ids:
             return None
@@ -69,9 +69,9 @@ class PlainAck:
         return None
 
     def text(self, statement: Statement, acked_ns: int) -> bytes | None:
-        """Return the completed text of an ack; None where it is laid out otherwise than its template, or has a list.
+        """Return the completed text of an ack; None if it is laid out differently from its template, or has a list.
 
-        To find where its parts are takes ten times as long, a thirtieth of a message of steady traffic.
+        Finding the places of its parts takes ten times as long, a thirtieth of a message of steady traffic.
         """
         literals = tuple(statement.literals)
         if statement.runs or self._written % literals != statement.sql:
@@ -88,7 +88,7 @@ def _format(template: bytes) -> bytes:
 def plain_ack(
     sample: Statement, facts: TableFacts, parse: Callable[[bytes], Statement]
 ) -> PlainAck | None:
-    """Return what acks of the shape of *sample* do; None for other statements, and where more than ids and a moment differ."""
+    """Return the effect of acks of *sample*'s shape; None for other statements, and if more than ids and a moment differ."""
     shape = sample.shape
     ids = shape.conditions.get(facts.id_column.lower(), ())
     acked = shape.assignments.get("time_acked")
@@ -96,7 +96,7 @@ def plain_ack(
     if (
         shape.kind is not Kind.UPDATE
         or not all(isinstance(operand, Slot | ListSlot) for operand in ids)
-        # No other value can decide about anything.
+        # No other value can change the effect.
         or sum(map(shape.template.count, (NUMBER, STRING, LIST)))
         != len(ids) + bool(moment is not None)
     ):
@@ -121,14 +121,14 @@ def plain_ack(
     return PlainAck(facts, first.shape, moment, written, completed_text, now_at)
 
 
-# As many digits as a moment has; the ordinary way decides what becomes of more.
+# As many digits as a moment has; the ordinary way handles longer ones.
 _DIGITS_MAX: Final = 19
 _TIME: Final = "time_next"
 
 
 @dataclass(frozen=True, slots=True)
 class PlainInsert:
-    """What INSERTs of one shape do."""
+    """The effect of INSERTs of one shape."""
 
     facts: TableFacts  # the facts of their table
     _id: int | None  # its place in the row
@@ -136,7 +136,7 @@ class PlainInsert:
     _time: int | None
 
     def of(self, statement: Statement) -> Effect | None:
-        """Return the effect of *statement*; None where the ordinary way has to find it."""
+        """Return the effect of *statement*; None if the ordinary way has to find it."""
         row, facts = statement.row, self.facts
         if row is None:
             return None
@@ -175,7 +175,7 @@ def _is_number(raw: bytes) -> bool:
 
 
 def plain_insert(shape: Shape, facts: TableFacts) -> PlainInsert | None:
-    """Return what INSERTs of *shape* do; None for other statements, and where more decides than id, priority and ``time_next``."""
+    """Return the effect of INSERTs of *shape*; None for other statements, and if it depends on more than id, priority and ``time_next``."""
     insert = shape.insert
     if (
         shape.kind is not Kind.INSERT

@@ -1,4 +1,4 @@
-"""The time functions people write where a message table wants nanoseconds, and what is planned for them."""
+"""The time functions that clients write although a message table needs nanoseconds, and the plans for them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOW_WORDS: Final = frozenset(
 )
 _NOW_CALLS: Final = NOW_WORDS | {"NOW", "SYSDATE"}
 _ARITHMETIC: Final = {"DATE_ADD": 1, "ADDDATE": 1, "DATE_SUB": -1, "SUBDATE": -1}
-# What gives a date or a time, or takes one: a time column is none.
+# Functions that return or take a date or a time; a time column is neither.
 TIME_FUNCTIONS: Final = frozenset({
     "NOW", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "SYSDATE", "UTC_TIMESTAMP", "UNIX_TIMESTAMP",
     "CURDATE", "CURRENT_DATE", "CURTIME", "CURRENT_TIME", "UTC_DATE", "UTC_TIME", "DATE_ADD", "DATE_SUB", "ADDDATE",
@@ -29,7 +29,7 @@ TIME_FUNCTIONS: Final = frozenset({
     "WEEKOFYEAR", "YEARWEEK", "MONTHNAME", "DAYNAME", "ADD_MONTHS", "GET_FORMAT", "PERIOD_ADD", "PERIOD_DIFF", "TIME",
     "TO_CHAR",
 })  # fmt: skip
-# Those that need no parentheses, and types of CAST.
+# Those without required parentheses, and types of CAST.
 TIME_WORDS: Final = frozenset({
     "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "UTC_DATE", "UTC_TIME",
     "UTC_TIMESTAMP", "INTERVAL", "DATETIME", "TIMESTAMP", "DATE",
@@ -47,7 +47,7 @@ def time_words(template: bytes, names: frozenset[str]) -> tuple[str, str]:
 
 
 def number_of(value: Value | Opaque) -> Decimal | int | None:
-    """Return the number that a value is, or that a string writes; None for any other."""
+    """Return the number that a value is, or that a string represents; None for any other."""
     if value is None or isinstance(value, int):
         return value
     if isinstance(value, Bits | Opaque):
@@ -62,12 +62,12 @@ def number_of(value: Value | Opaque) -> Decimal | int | None:
 
 # --- time functions -----------------------------------------------------------------------------
 
-# Literals, each times its nanoseconds.
+# Literals, each with its factor in nanoseconds.
 Shifts = tuple[tuple[Slot | Param, int], ...]
 
 
 def _signed(nodes: Sequence[Node]) -> Iterator[tuple[int, list[Node]]]:
-    """Yield what is added, with its sign."""
+    """Yield the terms of a sum, each with its sign."""
     sign = 1
     for key, part in cut(nodes, _SIGNS):
         sign *= _SIGNS.get(key, 1)
@@ -77,9 +77,9 @@ def _signed(nodes: Sequence[Node]) -> Iterator[tuple[int, list[Node]]]:
 
 
 def read_moment(nodes: Sequence[Node]) -> Shifts | None:
-    """Return how far from now the moment is that nodes say; None if they say no such.
+    """Return the distance from now of the moment in *nodes*; None if there is no such moment.
 
-    An interval is a duration: a DAY has 24 hours, also where clocks are put forward or back.
+    An interval is a duration: a DAY has 24 hours, even when clocks are set back or forward.
     """
     shifts: Shifts = ()
     moment: Node | None = None
@@ -99,7 +99,7 @@ def read_moment(nodes: Sequence[Node]) -> Shifts | None:
 
 
 def _shifts(node: Node) -> Shifts | None:
-    """Return how far from now `NOW()`, `DATE_ADD(…)` and the like are."""
+    """Return the distance from now of `NOW()`, `DATE_ADD(…)` and similar calls."""
     key, inside = node.key, node.inside
     if inside is None:
         return () if key in NOW_WORDS else None
@@ -108,7 +108,7 @@ def _shifts(node: Node) -> Shifts | None:
     if key == "(":
         return read_moment(inside)
     if key == "UNIX_TIMESTAMP":
-        # A server takes a UTC_TIMESTAMP for a time of the session's zone.
+        # A server reads a UTC_TIMESTAMP as a time of the session's zone.
         is_utc = inside[:1] and inside[0].key == "UTC_TIMESTAMP"
         return None if is_utc else read_moment(inside) if inside else ()
     parts = [part for _, part in cut(inside, {","})]
@@ -128,7 +128,7 @@ def _shifts(node: Node) -> Shifts | None:
 
 
 def read_durations(nodes: Sequence[Node]) -> list[Moment] | None:
-    """Return the intervals that stand behind a column; None where there is more."""
+    """Return the intervals that follow a column; None if there is more."""
     first, *others = cut(nodes, _SIGNS)
     found = []
     for _, part in others:
@@ -145,7 +145,7 @@ Literals = tuple[tuple[int, tuple[Slot | ListSlot | Param, ...]], ...]
 
 
 def read_literals(nodes: Sequence[Node]) -> Literals:
-    """Return the literals that nodes add and multiply, or one literal of any kind; nothing where there is more."""
+    """Return the literals that nodes add and multiply, or one literal of any kind; empty if there is more."""
     if len(nodes) == 1 and nodes[0].slot is not None and not nodes[0].unit_ns:
         return ((1, (nodes[0].slot,)),)
     found = []
@@ -178,19 +178,19 @@ class Moment(NamedTuple):
 
 
 class Beside(NamedTuple):
-    """Literals that stand next to a time column."""
+    """Literals next to a time column."""
 
     column: str
     literals: Literals
-    # They are all that the column is given; they are not compared with the column, nor one of several values.
+    # The column is set to them alone; they are not compared with the column, nor one of several values.
     is_given: bool = False
 
 
 class Place(NamedTuple):
-    """A time column, or a time function, in an expression, and what it is multiplied by and divided by there."""
+    """A time column, or a time function, in an expression, and its factors and divisors there."""
 
     name: str
-    # The nanoseconds of what it counts since 1970: 1 for a time column, 0 for a function that counts nothing.
+    # The nanoseconds of its unit if it counts since 1970: 1 for a time column, 0 for a function that counts nothing.
     unit_ns: int = 0
     up: tuple[Slot, ...] = ()
     down: tuple[Slot, ...] = ()
@@ -198,14 +198,14 @@ class Place(NamedTuple):
 
 
 class MomentPlan(NamedTuple):
-    """What is to be done about the moments of one shape."""
+    """The changes to the moments of one shape."""
 
     moments: tuple[Moment, ...] = ()
-    # The ranges of select items that contain a moment and have no alias. Such an item is given its text as an alias, since the
+    # The ranges of select items that contain a moment and have no alias. Each gets its text as an alias, since the
     # server names its column after the text.
     named: tuple[tuple[int, int], ...] = ()
     literals: tuple[Beside, ...] = ()
-    # Time columns and time functions that stand in one term: each of these is right where all are in the same unit.
+    # Time columns and time functions in one term, which is right if all are in the same unit.
     mixtures: tuple[tuple[Place, ...], ...] = ()
 
 

@@ -1,7 +1,7 @@
-"""The text of a write for one of several shards: its part of an IN list, and the LIMIT of a DELETE, which they keep together.
+"""The text of a write for one of several shards: its part of an IN list, and the LIMIT of a DELETE, which the shards share.
 
-A shard that is asked for ids it does not hold locks the gaps where they would be, and with them
-the inserts of all others; so a write names to each shard its own ids only.
+A shard that gets ids it does not hold locks the gaps where they would be, and with them
+all other inserts there. So a write names to each shard only its own ids.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def share_list(
 ) -> list[bytes]:
     """Return the text of *statement* once for each share, with its part of the list.
 
-    A share is what `statement.raw(slot)` is to be reduced to, by index; never empty.
+    A share lists the indexes to keep of `statement.raw(slot)`; it is never empty.
     """
     literals = statement.raw(slot)
     marks = _SLOT.finditer(statement.shape.template)
@@ -60,7 +60,7 @@ def limit_of(shape: Shape) -> Slot | Param | None:
 
 
 def rows_max(statement: Statement, limit: Slot | Param) -> int:
-    """Return how many rows *statement* deletes at most. Raises Unsupported where that is no whole number."""
+    """Return how many rows *statement* deletes at most. Raises Unsupported if that is no whole number."""
     number = statement.known(limit)
     if not isinstance(number, int) or number < 0:
         raise Unsupported(
