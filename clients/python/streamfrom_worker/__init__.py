@@ -1,7 +1,7 @@
-"""Workers and producers for the queues of streamfrom.
+"""Workers and producers for streamfrom's queues.
 
-A worker takes messages from queues and calls your functions with them; a producer inserts a message in
-your own transaction. README.md has both in ten lines.
+A worker takes messages from queues and calls your functions with them. A producer inserts messages
+in your own transaction. README.md shows both in ten lines.
 """
 
 from .message import Message

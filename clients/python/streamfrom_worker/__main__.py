@@ -24,10 +24,10 @@ PLAIN = frozenset(logging.makeLogRecord({}).__dict__) | {"asctime", "message"}
 
 
 class WithFields(logging.Formatter):
-    """A line with the fields of its record."""
+    """A formatter that appends the fields of a record to its line."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        """Return the text, and each field that has a value."""
+        """Return the message and each field that has a value."""
         fields = {
             name: value
             for name, value in record.__dict__.items()
@@ -38,7 +38,7 @@ class WithFields(logging.Formatter):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what the command line asks for; return the exit code."""
+    """Run the command line *arguments*; return the exit code."""
     parser = argparse.ArgumentParser("python -m streamfrom_worker", description=__doc__)
     parser.add_argument("worker", metavar="module:worker", help="where the Worker is")
     parser.add_argument(
@@ -71,10 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def load(name: str) -> Worker:
-    """Return the worker that `module:attribute` names.
+    """Return the worker named by `module:attribute`.
 
     Raises:
-        ImportError, AttributeError, TypeError: there is none.
+        ImportError, AttributeError, TypeError: there is no such worker.
     """
     module, _, attribute = name.partition(":")
     found = getattr(importlib.import_module(module), attribute or "worker")
@@ -84,7 +84,7 @@ def load(name: str) -> Worker:
 
 
 def reloading(command: Sequence[str], folder: Path) -> int:
-    """Run *command*, and again after each change of a Python file in *folder*, until a signal."""
+    """Run *command*, and restart it whenever a Python file in *folder* changes, until a signal."""
     stopped: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda got, _: stopped.append(got))
@@ -99,13 +99,13 @@ def reloading(command: Sequence[str], folder: Path) -> int:
         if stopped:
             return code
         while code and _changes(folder) == seen and not stopped:
-            time.sleep(LOOK_S)  # it failed: nothing but a change can help
+            time.sleep(LOOK_S)  # it failed: only a change can help
 
 
 def _changes(folder: Path) -> Mapping[Path, float]:
     found = {}
     for path in folder.rglob("*.py"):
-        with contextlib.suppress(OSError):  # gone between the two looks
+        with contextlib.suppress(OSError):  # deleted between the two steps
             found[path] = path.stat().st_mtime
     return found
 

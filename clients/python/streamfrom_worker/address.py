@@ -1,4 +1,4 @@
-"""Where the proxy is and who logs in, from one URL."""
+"""The address of the proxy and the credentials, parsed from one URL."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OPTIONS = ("unix_socket", "ssl_ca")
 
 @dataclass(frozen=True)
 class Address:
-    """What a connection needs. The password is kept out of `repr`."""
+    """The parameters of a connection. `repr` hides the password."""
 
     host: str
     port: int
@@ -43,9 +43,9 @@ class Address:
 
 
 def parse(url: str) -> Address:
-    """Return the address that `mysql://user:password@host:port/keyspace?ssl_ca=FILE` names.
+    """Parse `mysql://user:password@host:port/keyspace?ssl_ca=FILE`.
 
-    The port is 15306 unless the URL has one. `unix_socket=PATH` takes the place of host and port.
+    The default port is 15306. `unix_socket=PATH` replaces host and port.
 
     Raises:
         ValueError: the URL has another scheme, no user, no keyspace, or an unknown option.

@@ -1,16 +1,16 @@
 """Celery and kombu on streamfrom: `broker_url = "streamfrom://user:password@host:port/keyspace"`.
 
-Importing this module registers the transport. All of an application's queues are keys of one queue of streamfrom, so a
-worker waits for all of them, and for its remote control, with one statement, and is woken by the commit of a task. A
-task with an ETA stays in the table until then and takes no place in a worker's prefetch. A second
+Importing this module registers the transport. All queues of an application are keys of one streamfrom queue, so a
+worker waits for all of them, and for remote control, with one statement. The commit of a task wakes it. A
+task with an ETA stays in the table until it is due and takes no place in a worker's prefetch. A second
 table holds the bindings of exchanges, which remote control and events need.
 
 `broker_transport_options`:
 
-- `table`: the name of the queue, `celery_message` by default; the other table is `TABLE_binding`.
-- `ack_wait`: seconds after which another worker gets the tasks of a worker that died, 30 by default. A worker that lives
+- `table`: the name of the queue, `celery_message` by default. The bindings are in `TABLE_binding`.
+- `ack_wait`: seconds until another worker gets the tasks of a worker that died, 30 by default. A live worker
   extends its leases, however long its tasks run.
-- `purge_after`: seconds that acknowledged tasks stay in the table, an hour by default.
+- `purge_after`: seconds to keep acknowledged tasks in the table, an hour by default.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from .forks import renew_in_children
 from .task_store import AT_ONCE, BROKEN, Acknowledger, Inbox, Keeper, Receiver, Row
 
 
-LOOK_S = 0.1  # between two looks whether a full consumer has room again
-REFRESH_S = 30.0  # between two signs of life of a process that has bound a queue
-FORGOTTEN_S = 150.0  # without one, its queues are removed
-PRIORITY_MAX = 9  # Celery's highest is delivered first, and so is streamfrom's lowest
+LOOK_S = 0.1  # how often a full consumer checks for free room
+REFRESH_S = 30.0  # how often a process refreshes the bindings of its queues
+FORGOTTEN_S = 150.0  # queues without a refresh for this long are removed
+PRIORITY_MAX = 9  # Celery delivers its highest priority first, streamfrom its lowest
 
 
 log = logging.getLogger("streamfrom_worker")
 
 
 class Channel(virtual.Channel):
-    """A channel of kombu: delivery tags are the ids of messages."""
+    """A kombu channel whose delivery tags are message ids."""
 
     supports_fanout = True
     default_priority = 0
@@ -58,7 +58,7 @@ class Channel(virtual.Channel):
 
     @property
     def opened(self) -> Any:
-        """The transport. InterfaceError once the channel is closed, of which Celery finishes tasks: they come again."""
+        """The transport. Raises InterfaceError if the channel is closed; tasks that Celery finishes after that are redelivered."""
         if self.connection is None:
             raise pymysql.err.InterfaceError(0, "the channel is closed")
         return self.connection
@@ -70,7 +70,7 @@ class Channel(virtual.Channel):
         return store
 
     def idents(self) -> list[Any]:
-        """Return the ids of what was delivered and is not acknowledged."""
+        """Return the ids of messages that were delivered but not acknowledged."""
         if self._qos is None:
             return []
         return [tag for tag in list(self._qos._delivered) if tag not in self._qos._dirty]
@@ -78,30 +78,30 @@ class Channel(virtual.Channel):
     def basic_consume(
         self, queue: str, no_ack: bool, callback: Any, consumer_tag: str, **options: Any
     ) -> None:
-        """Consume from a queue; with *no_ack* its messages are acknowledged as they are delivered."""
+        """Consume from a queue; with *no_ack*, acknowledge its messages on delivery."""
         (self.no_ack_queues.add if no_ack else self.no_ack_queues.discard)(queue)
         super().basic_consume(queue, no_ack, callback, consumer_tag, **options)
 
     def basic_cancel(self, consumer_tag: str) -> None:
-        """Consume from a consumer's queue no more."""
+        """Stop consuming for this consumer tag."""
         super().basic_cancel(consumer_tag)
         self.want()
 
     def basic_get(self, queue: str, no_ack: bool = False, **options: Any) -> Any:
-        """Return a message of a queue, or None."""
+        """Return a message from a queue, or None."""
         message = super().basic_get(queue, no_ack, **options)
         if message is not None and no_ack:
             self.store.acknowledge([message.delivery_tag])
         return message
 
     def basic_ack(self, delivery_tag: Any, multiple: bool = False) -> None:
-        """Acknowledge one message, soon."""
+        """Queue one message for acknowledgement."""
         self.opened.acks.add(delivery_tag)
         super().basic_ack(delivery_tag, multiple)
         self.want()
 
     def basic_reject(self, delivery_tag: Any, requeue: bool = False) -> None:
-        """Give a message back, or park it."""
+        """Return a message to its queue, or park it."""
         store = self.store
         if not requeue:
             store.park(delivery_tag, "rejected by the worker; see its log")
@@ -109,7 +109,7 @@ class Channel(virtual.Channel):
         self.want()
 
     def want(self) -> None:
-        """Wait for the messages that the channel's consumers have room for, and for no others."""
+        """Wait for as many messages as the channel's consumers have room for."""
         if self.closed or (self.receiver is None and not self._consumers):
             return
         if self.receiver is None:
@@ -127,14 +127,14 @@ class Channel(virtual.Channel):
             self.connection._deliver(payload, row[2])
 
     def close(self) -> None:
-        """Give back what is unacknowledged, and leave."""
+        """Return unacknowledged messages and close the channel."""
         receiver, self.receiver = self.receiver, None
         if receiver is not None:
             receiver.close()
         super().close()
 
     def after_reply_message_received(self, queue: str) -> None:
-        """Keep the queue: more replies of other workers may come, and its owner deletes it."""
+        """Keep the queue: more workers may reply, and its owner deletes it."""
 
     def _restore(self, message: Any) -> None:
         self.store.give_back(message.delivery_tag)
@@ -146,11 +146,11 @@ class Channel(virtual.Channel):
         raise Empty
 
     def _decoded(self, row: Row) -> dict[str, Any] | None:
-        """Return kombu's message; one that is none is parked."""
+        """Decode a row as a kombu message; if that fails, park it and return None."""
         try:
             payload = payload_of(row)
             self.Message(payload, channel=self)
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with a text
+        except Exception as error:  # noqa: BLE001 - any error of a malformed payload
             reason = f"not a message of kombu: {type(error).__name__}: {error}"
             log.warning("message parked", extra={"id": row[0], "error": reason})
             self.store.park(row[0], reason)
@@ -196,12 +196,12 @@ class Channel(virtual.Channel):
         self.connection.bound.add(binding)
 
     def get_table(self, exchange: str) -> set[tuple[str, str | None, str]]:
-        """Return (routing key, pattern, queue) of an exchange, as all processes have bound them."""
+        """Return each (routing key, pattern, queue) that any process has bound to an exchange."""
         oldest = time.time() - FORGOTTEN_S
         found: set[tuple[str, str | None, str]] = set()
         for routing_key, pattern, queue, seen in self.store.bindings(exchange):
             if seen is not None and seen < oldest:
-                # The queue of a process that died, which no other process reads.
+                # The queue belonged to a process that died; no other process reads it.
                 self.store.purge(queue)
                 self.store.unbind(queue)
             else:
@@ -209,7 +209,7 @@ class Channel(virtual.Channel):
         return found
 
     def _lookup(self, exchange: str, routing_key: str, default: str | None = None) -> list[str]:
-        # What this process bound itself needs no question: a task's own queue, as a rule.
+        # Bindings made by this process need no query; usually these are a task's own queue.
         if exchange and self.typeof(exchange).type == "direct":
             bound, asked = self.connection.bound, (exchange, routing_key)
             if own := [queue for at, key, _, queue in bound if (at, key) == asked]:
@@ -219,7 +219,7 @@ class Channel(virtual.Channel):
 
 
 class Transport(virtual.Transport):
-    """The transport `streamfrom`."""
+    """The transport for `streamfrom://` URLs."""
 
     Channel = Channel
     default_port: Any = DEFAULT_PORT
@@ -265,7 +265,7 @@ class Transport(virtual.Transport):
         renew_in_children(self)
 
     def renew(self) -> None:
-        """Have received nothing: what the parent has is not a child's to give back."""
+        """Start without receivers or messages: a child must not return those of its parent."""
         self._inbox: Inbox | None = None
         self._loop: Any = None
         self._keeper: Keeper | None = None
@@ -273,11 +273,11 @@ class Transport(virtual.Transport):
             channel.receiver = channel._qos = None
 
     def driver_version(self) -> str:
-        """Return PyMySQL's version."""
+        """Return the version of PyMySQL."""
         return str(pymysql.__version__)
 
     def establish_connection(self) -> Any:
-        """Make the tables, and keep leases and bindings alive from now on."""
+        """Create the tables and start extending leases and refreshing bindings."""
         self.store.make()
         if self._keeper is None:
             self._seen_s = time.monotonic()
@@ -287,7 +287,7 @@ class Transport(virtual.Transport):
         return super().establish_connection()
 
     def close_connection(self, connection: Any) -> None:
-        """Give back what is unacknowledged, and leave."""
+        """Return unacknowledged messages and disconnect."""
         super().close_connection(connection)
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
@@ -304,20 +304,20 @@ class Transport(virtual.Transport):
 
     @property
     def inbox(self) -> Inbox:
-        """What has come; a process that only sends tasks has none."""
+        """Received messages, created on first use: a process that only sends tasks has no inbox."""
         if self._inbox is None:
             self._inbox = Inbox()
         return self._inbox
 
     def forget(self, queue: str) -> None:
-        """Keep the bindings of *queue* alive no longer."""
+        """Stop refreshing the bindings of *queue*."""
         self.bound = {binding for binding in self.bound if binding[3] != queue}
 
     def drain_events(self, connection: Any, timeout: float | None = None, **_: Any) -> None:
-        """Deliver what comes for any consumer; wait *timeout* seconds for it, or without limit.
+        """Deliver the next messages of any consumer, waiting up to *timeout* seconds, or forever if it is None.
 
         Raises:
-            TimeoutError: nothing came.
+            TimeoutError: no message arrived.
         """
         end_s = None if timeout is None else time.monotonic() + timeout
         while True:
@@ -327,10 +327,10 @@ class Transport(virtual.Transport):
             if self._receive():
                 return
             if end_s is not None and time.monotonic() >= end_s:
-                raise socket.timeout  # noqa: UP041 - what kombu catches, an alias from 3.10 on
+                raise socket.timeout  # noqa: UP041 - kombu catches this name, an alias from 3.10 on
 
     def register_with_event_loop(self, connection: Any, loop: Any) -> None:
-        """Deliver from the worker's own event loop."""
+        """Deliver messages from the worker's own event loop."""
         self._loop = loop
         loop.on_tick.add(self._want)
         loop.add_reader(self.inbox.sent.fileno(), self._receive)
@@ -349,7 +349,7 @@ class Transport(virtual.Transport):
                 channel.receive(rows)
                 channel.want()
                 return True
-        for row in rows:  # of a channel that was closed meanwhile
+        for row in rows:  # received for a channel that was closed meanwhile
             self.store.give_back(row[0])
         return False
 
@@ -357,7 +357,7 @@ class Transport(virtual.Transport):
         return [ident for channel in list(self.channels) for ident in channel.idents()]
 
     def _show_bindings(self) -> None:
-        """Show that this process's own queues are in use, now and then."""
+        """Refresh the bindings of this process's own queues every REFRESH_S seconds."""
         if time.monotonic() - self._seen_s >= REFRESH_S:
             for binding in list(self.bound):
                 if binding[3] in self.temporary:
@@ -366,12 +366,12 @@ class Transport(virtual.Transport):
 
 
 def payload_of(row: Row) -> dict[str, Any]:
-    """Return kombu's message of an (id, epoch, queue, payload)."""
+    """Decode the kombu message in a row (id, epoch, queue, payload)."""
     ident, epoch, _, text = row
     payload: dict[str, Any] = loads(text)
     headers = payload.get("headers")
     if headers and headers.get("eta"):
-        # It came at its ETA. A worker that reads one starts a timer of its own, which is up to a second late.
+        # The ETA has passed. A worker that sees it would start its own timer, which is up to a second late.
         headers["eta"] = None
     properties = payload["properties"]
     properties["delivery_tag"] = ident
@@ -382,7 +382,7 @@ def payload_of(row: Row) -> dict[str, Any]:
 
 
 def moment_ns(message: dict[str, Any]) -> int:
-    """Return when a task is to be delivered: its ETA in nanoseconds since 1970, or 0 for at once."""
+    """Return when to deliver a task: its ETA in nanoseconds since 1970, or 0 for at once."""
     eta = (message.get("headers") or {}).get("eta")
     if not isinstance(eta, str):
         return 0

@@ -1,4 +1,4 @@
-"""The table of Celery's bindings, next to that of its messages."""
+"""The tables of Celery's messages and bindings."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .names import quoted_column
 from .task_store import TEXT, TaskStore
 
 
-KEPT_S: Final = 10**9  # the purge leaves bindings alone for 31 years
+KEPT_S: Final = 10**9  # 31 years: the purge must not delete bindings
 
 
 class CeleryStore(TaskStore):
-    """The two tables."""
+    """The table of messages and the table of bindings."""
 
     def __init__(
         self, options: dict[str, Any], table: str, ack_wait: float, purge_after: float
@@ -24,9 +24,9 @@ class CeleryStore(TaskStore):
         self._bindings = quoted_column(f"{table}_binding")
 
     def make(self) -> None:
-        """Create the tables if they are not there."""
+        """Create both tables unless they exist."""
         super().make()
-        # A queue, so its rows have a place in a sharded keyspace, too. They are acknowledged, so none waits for a stream.
+        # A queue, so its rows have a place in a sharded keyspace, too. They are acknowledged, so no stream gets them.
         self.run(
             f"CREATE QUEUE IF NOT EXISTS {self._bindings} (id CHAR(40) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, "
             f"exchange VARCHAR(191) {TEXT}, routing_key VARCHAR(191) {TEXT}, queue VARCHAR(191) {TEXT}, "
@@ -36,7 +36,7 @@ class CeleryStore(TaskStore):
     def bind(
         self, exchange: str, routing_key: str, pattern: str, queue: str, *, is_temporary: bool
     ) -> None:
-        """Note a binding; one of a temporary queue again and again, to show that its process lives."""
+        """Store a binding. Repeating it for a temporary queue shows that its process is alive."""
         name = "\0".join((exchange, routing_key, queue)).encode()
         self.run(
             f"INSERT INTO {self._bindings} (id, time_acked, exchange, routing_key, queue, pattern, seen) "
@@ -52,11 +52,11 @@ class CeleryStore(TaskStore):
         )
 
     def unbind(self, queue: str) -> None:
-        """Forget all bindings of *queue*."""
+        """Delete all bindings of *queue*."""
         self.run(f"DELETE FROM {self._bindings} WHERE queue = %s", [queue])
 
     def bindings(self, exchange: str) -> Sequence[tuple[str, str, str, float | None]]:
-        """Return (routing key, pattern, queue, Unix time when the process of a temporary queue was seen)."""
+        """Return each (routing key, pattern, queue, Unix time at which the process of a temporary queue was last seen)."""
         found: Sequence[tuple[str, str, str, float | None]] = self.run(
             f"SELECT routing_key, pattern, queue, seen FROM {self._bindings} WHERE exchange = %s",
             [exchange],

@@ -1,4 +1,4 @@
-"""Statements over a connection of yours, whichever library it is of."""
+"""Run statements over your own connection, for any supported library."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class Executed(NamedTuple):
-    """What a statement did: the id of the row that it inserted, and how many rows it changed."""
+    """The effect of a statement: the id of the inserted row and the number of changed rows."""
 
     last_id: Any
     changed: int
@@ -19,7 +19,7 @@ def execute(connection: Any, sql: str, values: Sequence[Any]) -> Executed:
     Raises:
         TypeError: *connection* is none of these.
     """
-    # Django's connection has a `connection`, too, which is the driver's own: look for a cursor first.
+    # Django's connection also has a `connection`, the driver's own: look for a cursor first.
     if hasattr(connection, "cursor"):
         cursor = connection.cursor()
         try:
@@ -28,7 +28,7 @@ def execute(connection: Any, sql: str, values: Sequence[Any]) -> Executed:
         finally:
             cursor.close()
     if hasattr(connection, "exec_driver_sql") or hasattr(connection, "connection"):
-        # A Session gives its transaction's Connection; a Connection takes the driver's own SQL.
+        # A Session returns its transaction's Connection; a Connection takes the driver's own SQL.
         own = connection if hasattr(connection, "exec_driver_sql") else connection.connection()
         result = own.exec_driver_sql(sql, tuple(values))
         return Executed(result.lastrowid, result.rowcount)

@@ -1,4 +1,4 @@
-"""The messages of one queue: taken from its stream, worked on, and reported."""
+"""Consume one queue: receive messages from its stream, process them, and write the results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ log = logging.getLogger("streamfrom_worker")
 
 
 class Completer:
-    """Gathers results while a statement is on its way, and writes them with the next one."""
+    """Collects results while a statement is running and writes them with the next one."""
 
     def __init__(self, session: Session, table: Table) -> None:
         self._session = session
@@ -45,7 +45,7 @@ class Completer:
         self._is_idle.set()
 
     def add(self, result: Result) -> None:
-        """Have *result* written soon."""
+        """Queue *result* to be written."""
         if result.outcome is Outcome.ACKED:
             self._acked.append(result.id)
         elif result.outcome is Outcome.RETURNED:
@@ -56,15 +56,15 @@ class Completer:
         self._news.set()
 
     def is_done(self, ident: Any) -> bool:
-        """Return whether the acknowledgement of a message is yet to be written."""
+        """Return whether a message's acknowledgement is still to be written."""
         return ident in self._acked or ident in self._writing
 
     async def written(self) -> None:
-        """Return when all that was added is written."""
+        """Wait until all added results are written."""
         await self._is_idle.wait()
 
     async def run(self) -> None:
-        """Write until cancelled."""
+        """Write results until cancelled."""
         while True:
             await self._news.wait()
             self._news.clear()
@@ -79,7 +79,7 @@ class Completer:
         if acked:
             changed = await self._each(self._table.acknowledge, acked)
             if changed < len(acked):
-                # Another worker was faster: a lease had ended before its work did.
+                # A lease ended before its work did, and another worker was faster.
                 log.warning(
                     "messages were acknowledged before",
                     extra={"queue": self._table.name, "count": len(acked) - changed},
@@ -93,12 +93,12 @@ class Completer:
             await self._reschedule(result)
 
     async def _each(self, statement: Any, ids: list[Any]) -> int:
-        """Run *statement* for all ids; for each alone if the server refuses them together."""
+        """Run *statement* for all ids; if the server refuses them together, run it for each alone."""
         try:
             return (await self._session.run(statement(len(ids)), ids)).changed
         except MySQLError as error:
             if len(ids) == 1:
-                log.error(  # noqa: TRY400 - the server's sentence says it all
+                log.error(  # noqa: TRY400 - the server's message is enough
                     "the server refuses a change of a message",
                     extra={"queue": self._table.name, "id": ids[0], "error": str(error)},
                 )
@@ -113,7 +113,7 @@ class Completer:
         try:
             await self._session.run(statement, [*wait, *error_text, result.id])
         except MySQLError as error:
-            # Its lease ends, and it comes again.
+            # Its lease will end, and the message will be redelivered.
             log.error(  # noqa: TRY400 - as above
                 "the server refuses to reschedule a message",
                 extra={"queue": self._table.name, "id": result.id, "error": str(error)},
@@ -129,12 +129,12 @@ def _text(error: BaseException | None) -> str | None:
 
 
 class Consumer:
-    """Works on one queue until it is stopped.
+    """Consumes one queue until it is stopped.
 
     on_result: called with each result, in the worker's event loop.
     """
 
-    # From when the proxy has described the queue.
+    # Set once the proxy has described the queue.
     _table: Table
     _completer: Completer
 
@@ -151,11 +151,11 @@ class Consumer:
         self._on_result = on_result
         self._session = Session(address)
         self._received: asyncio.Queue[Message] = asyncio.Queue()
-        self._held: dict[Any, float] = {}  # ids, and when each lease was extended last
+        self._held: dict[Any, float] = {}  # when the lease of each id was last extended
         self._working: set[asyncio.Task[None]] = set()
 
     async def run(self, stopping: asyncio.Event, grace_s: float) -> None:
-        """Work until *stopping*, then let what is running end within *grace_s* seconds.
+        """Process messages until *stopping*, then give running work *grace_s* seconds to finish.
 
         Raises:
             MySQLError: the queue does not exist, or the user may not use it.
@@ -193,7 +193,7 @@ class Consumer:
                 raise error
 
     async def _described_unless(self, stopping: asyncio.Event) -> Table | None:
-        """Return the queue's table, or None if the worker is stopped while the proxy is away."""
+        """Return the queue's table, or None if the worker is stopped while the proxy is unreachable."""
         describing = asyncio.create_task(self._described())
         stopped = asyncio.create_task(stopping.wait())
         await asyncio.wait([describing, stopped], return_when=asyncio.FIRST_COMPLETED)
@@ -225,12 +225,12 @@ class Consumer:
                 self._report([self._handler.result(broken, Outcome.PARKED, 0.0, error)])
                 continue
             if message.id in self._held or self._completer.is_done(message.id):
-                continue  # a restarted proxy does not know that this worker has it
+                continue  # a restarted proxy does not know that this worker holds it
             self._held[message.id] = time.monotonic()
             self._received.put_nowait(message)
 
     def _forget_waiting(self) -> None:
-        """Begin nothing that a stream that broke has brought: others get it, or this worker again."""
+        """Drop unstarted messages of a broken stream: the proxy redelivers them to any worker."""
         while not self._received.empty():
             self._held.pop(self._received.get_nowait().id, None)
 
@@ -239,7 +239,7 @@ class Consumer:
             messages = [await self._received.get()]
             while len(messages) < (self._handler.batch or 1) and not self._received.empty():
                 messages.append(self._received.get_nowait())
-            # A task of its own, so that a stop can wait for the work and not for the slot.
+            # A separate task, so that a stop can wait for the work instead of the slot.
             task = asyncio.create_task(self._work_on(messages))
             self._working.add(task)
             task.add_done_callback(self._working.discard)
@@ -259,7 +259,7 @@ class Consumer:
             self._on_result(result)
 
     async def _extend(self) -> None:
-        """Extend the leases of what is held for long, also of what waits for its turn here."""
+        """Extend the leases of messages held for long, including those not started yet."""
         table = self._table
         every_s = self._handler.heartbeat_s or table.ack_wait_s / 3
         while True:
@@ -282,7 +282,7 @@ class Consumer:
     async def _end(
         self, stream: Stream, slots: Sequence[asyncio.Task[None]], grace_s: float
     ) -> None:
-        """Take nothing more, give back what has not begun, wait for the rest."""
+        """Stop receiving, return the messages not started, and wait for the others."""
         for slot in slots:
             slot.cancel()
         try:

@@ -1,8 +1,8 @@
 """Dramatiq on streamfrom: `dramatiq.set_broker(StreamfromBroker("streamfrom://user:password@host:port/keyspace"))`.
 
-All queues of an application are keys of one queue of streamfrom. A delayed message stays in the table until its moment and
+All queues of an application are keys of one streamfrom queue. A delayed message stays in the table until it is due and
 takes no room in a worker's prefetch, so there is no delay queue. A message that failed for good is parked: it stays in the
-table, with its last error, and one statement makes it ready again.
+table with its last error, and one statement makes it ready again.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from .task_store import BROKEN, WAIT_S, Acknowledger, Inbox, Keeper, Receiver, R
 
 
 class StreamfromBroker(Broker):
-    """A broker of Dramatiq.
+    """A Dramatiq broker on a streamfrom queue.
 
-    table: the name of the queue of streamfrom.
-    ack_wait: seconds after which another worker gets the messages of a worker that died. A worker that lives extends its
+    table: the name of the streamfrom queue.
+    ack_wait: seconds until another worker gets the messages of a worker that died. A live worker extends its
         leases, however long its actors run.
-    purge_after: seconds that acknowledged messages stay in the table.
+    purge_after: seconds to keep acknowledged messages in the table.
 
     Raises:
         ValueError: the URL has no user or no keyspace.
@@ -58,13 +58,13 @@ class StreamfromBroker(Broker):
         renew_in_children(self)
 
     def renew(self) -> None:
-        """Have no consumers: those of the parent are its own."""
+        """Start without consumers: those of the parent are not inherited."""
         self._lock = threading.Lock()
         self._keeper: Keeper | None = None
         self._consumers: set[StreamfromConsumer] = set()
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close all consumers and connections."""
         if self._keeper is not None:
             self._keeper.close()
         for consumer in list(self._consumers):
@@ -73,22 +73,22 @@ class StreamfromBroker(Broker):
         self.store.close()
 
     def declare_queue(self, queue_name: str) -> None:
-        """Let messages be sent to a queue, and workers consume it."""
+        """Declare a queue, so that actors can send to it and workers consume it."""
         if queue_name not in self.queues:
             self.emit_before("declare_queue", queue_name)
             self.queues.add(queue_name)
             self.emit_after("declare_queue", queue_name)
 
     def get_declared_queues(self) -> set[str]:
-        """Return the names of the queues."""
+        """Return the names of the declared queues."""
         return self.queues.copy()
 
     def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 5000) -> Consumer:
-        """Return the messages of a queue.
+        """Return a consumer of a queue.
 
         Raises:
-            QueueNotFound: it was not declared.
-            ConnectionClosed: the proxy cannot be reached.
+            QueueNotFound: the queue was not declared.
+            ConnectionClosed: the proxy is unreachable.
         """
         if queue_name not in self.queues:
             raise QueueNotFound(queue_name)
@@ -101,11 +101,11 @@ class StreamfromBroker(Broker):
         return consumer
 
     def enqueue(self, message: Message, *, delay: int | None = None) -> Message:
-        """Send a message, *delay* milliseconds from now.
+        """Send a message, to be delivered in *delay* milliseconds.
 
         Raises:
-            QueueNotFound: its queue was not declared.
-            ConnectionClosed: the proxy cannot be reached; whether the message was sent is unknown.
+            QueueNotFound: the message's queue was not declared.
+            ConnectionClosed: the connection failed; the message may or may not have been sent.
         """
         with self._sending(message, delay):
             self.make()
@@ -119,12 +119,12 @@ class StreamfromBroker(Broker):
     def enqueue_in(
         self, connection: Any, message: Message, *, delay: int | None = None
     ) -> Message:
-        """Send a message in your own transaction: workers get it once that commits.
+        """Send a message in your own transaction; workers get it once you commit.
 
-        *connection* is what `Queue.enqueue` takes, with the keyspace as its database.
+        *connection*: any connection that `Queue.enqueue` accepts, with the keyspace as its database.
 
         Raises:
-            QueueNotFound: its queue was not declared.
+            QueueNotFound: the message's queue was not declared.
         """
         with self._sending(message, delay):
             self.make()
@@ -138,23 +138,23 @@ class StreamfromBroker(Broker):
         return message
 
     def flush(self, queue_name: str) -> None:
-        """Delete what is in a queue, parked messages included."""
+        """Delete all messages of a queue, including parked ones."""
         self.make()
         with connection_errors():
             self.store.purge(queue_name, also_parked=True)
 
     def flush_all(self) -> None:
-        """Delete what is in all declared queues."""
+        """Delete all messages of all declared queues."""
         for queue_name in self.queues:
             self.flush(queue_name)
 
     def join(self, queue_name: str, *, interval: int = 100, timeout: int | None = None) -> None:
-        """Wait until a queue has neither ready, scheduled nor unacknowledged messages, for tests.
+        """Wait until a queue has no ready, scheduled or unacknowledged messages. For tests.
 
         *interval* and *timeout* are in milliseconds.
 
         Raises:
-            QueueJoinTimeout: the time is over.
+            QueueJoinTimeout: messages are left after *timeout*.
         """
         end_s = None if timeout is None else time.monotonic() + timeout / 1000
         self.make()
@@ -164,10 +164,10 @@ class StreamfromBroker(Broker):
             time.sleep(interval / 1000)
 
     def make(self) -> None:
-        """Create the table if it is not there; the first use does.
+        """Create the table unless it exists. The first use calls this.
 
         Raises:
-            ConnectionClosed: the proxy cannot be reached.
+            ConnectionClosed: the proxy is unreachable.
         """
         with self._lock:
             if not self._is_made:
@@ -176,14 +176,14 @@ class StreamfromBroker(Broker):
                 self._is_made = True
 
     def leave(self, consumer: StreamfromConsumer) -> None:
-        """Forget a consumer that was closed."""
+        """Remove a closed consumer."""
         self._consumers.discard(consumer)
 
     def _held(self) -> list[Any]:
         return [ident for consumer in list(self._consumers) for ident in consumer.idents()]
 
     def _priority(self, message: Message) -> int:
-        # Less is sooner, for both; the column is a TINYINT.
+        # In both, a lower priority comes first; the column is a TINYINT.
         actor = self.actors.get(message.actor_name)
         return 0 if actor is None else min(max(actor.priority, -128), 127)
 
@@ -197,7 +197,7 @@ class StreamfromBroker(Broker):
 
 
 class StreamfromConsumer(Consumer):
-    """The messages of one queue, for one thread; any thread may acknowledge."""
+    """The consumer of one queue, for one thread. Any thread may acknowledge its messages."""
 
     def __init__(
         self, broker: StreamfromBroker, queue_name: str, prefetch: int, timeout: int
@@ -213,11 +213,11 @@ class StreamfromConsumer(Consumer):
         self._held: set[Any] = set()
 
     def idents(self) -> list[Any]:
-        """Return the ids of the messages that the worker has."""
+        """Return the ids of the messages that the worker holds."""
         return [*self._held]
 
     def __next__(self) -> MessageProxy | None:
-        """Return the next message; None if there is none within the time-out.
+        """Return the next message, or None if none arrives within the timeout.
 
         Raises:
             ConnectionClosed: the connection broke.
@@ -243,23 +243,23 @@ class StreamfromConsumer(Consumer):
         return proxy
 
     def ack(self, message: Any) -> None:
-        """Acknowledge a message, soon."""
+        """Queue a message for acknowledgement."""
         ident = message.streamfrom_id
         self._end(lambda: self._broker.acks.add(ident), ident)
 
     def nack(self, message: Any) -> None:
-        """Park a message, with its error."""
+        """Park a message with its error."""
         ident, error = message.streamfrom_id, message._exception
         text = "rejected" if error is None else f"{type(error).__name__}: {error}"
         self._end(lambda: self._store.park(ident, text), ident)
 
     def requeue(self, messages: Iterable[Any]) -> None:
-        """Let other workers have messages at once."""
+        """Return messages, so that other workers get them at once."""
         for message in messages:
             self._give_back(message.streamfrom_id)
 
     def close(self) -> None:
-        """Give back what the worker has not begun, and leave."""
+        """Return the messages not started and close the consumer."""
         self._receiver.close()
         try:
             while self._rows:
@@ -268,7 +268,7 @@ class StreamfromConsumer(Consumer):
                 for row in news[1]:
                     self._give_back(row[0])
         except (ConnectionClosed, *BROKEN):
-            pass  # their leases end
+            pass  # their leases will end
         self._broker.acks.written(WAIT_S)
         self._inbox.close()
         self._broker.leave(self)
@@ -288,9 +288,9 @@ class StreamfromConsumer(Consumer):
 
 
 class StreamfromBackend(ResultBackend):
-    """Results of actors, in a table of the same keyspace: `Results(backend=StreamfromBackend(url))`.
+    """Stores results of actors in a table of the same keyspace: `Results(backend=StreamfromBackend(url))`.
 
-    table: the name of the table, a queue without consumers: its purge deletes what has expired.
+    table: the name of the table. It is a queue without consumers, whose purge deletes expired results.
     """
 
     def __init__(self, url: str, *, table: str = "dramatiq_result", **options: Any) -> None:
@@ -326,11 +326,11 @@ class StreamfromBackend(ResultBackend):
 
 @contextmanager
 def connection_errors() -> Iterator[None]:
-    """Raise Dramatiq's own error for a connection that broke; a worker then tries again.
+    """Raise Dramatiq's own error if a connection broke, so that a worker tries again.
 
     Raises:
         ConnectionClosed: the connection broke.
-        pymysql.MySQLError: the server refuses the statement, such as a message above `max_allowed_packet`.
+        pymysql.MySQLError: the server refuses the statement, for example a message above `max_allowed_packet`.
     """
     try:
         yield
@@ -346,7 +346,7 @@ def _text(message: Message) -> str:
 
 def _message(text: str) -> Message:
     message = Message.decode(text.encode())
-    # The worker's consumer uses these, and ends on one that it cannot use; whatever else is wrong is the actor's error.
+    # Dramatiq's worker reads these and would die of a wrong type. Any other malformed field is the actor's error.
     if not (isinstance(message.options, dict) and isinstance(message.actor_name, str)):
         raise DecodeError("options is no object, or actor_name no string", text, None)
     return message

@@ -1,4 +1,4 @@
-"""What a child process must not share with its parent: connections, and locks that threads held at the fork."""
+"""Drop the connections and locks that a child process must not share with its parent."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Protocol
 
 
 class Renewable(Protocol):
-    """What begins again in a child process."""
+    """An object that starts afresh in a child process."""
 
     def renew(self) -> None:
-        """Let go of what belongs to the parent."""
+        """Drop everything that belongs to the parent."""
 
 
 _renewed: weakref.WeakSet[Renewable] = weakref.WeakSet()
 
 
 def renew_in_children(thing: Renewable) -> None:
-    """Call *thing*'s `renew` now, and in each child process."""
+    """Call *thing*'s `renew` now and in each child process."""
     thing.renew()
     _renewed.add(thing)
 

@@ -1,4 +1,4 @@
-"""A function that works on the messages of one queue, and how it is called."""
+"""A function that processes the messages of one queue, and how it is called."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Function = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Handler:
-    """A function and the options of `Worker.queue`, checked.
+    """A function and its checked options from `Worker.queue`.
 
-    batch: how many messages the function gets in a list; None for one message, no list.
+    batch: the maximum number of messages in a call's list; None to pass a single message instead of a list.
     heartbeat_s: seconds between two extensions of a lease; None for a third of the queue's `ack_wait`.
     """
 
@@ -37,7 +37,7 @@ class Handler:
     retry: Callable[[int], float] | None = None
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
+        """Check the numeric options."""
         for name in ("concurrency", "prefetch", "batch"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or value < 1):
@@ -49,14 +49,14 @@ class Handler:
 
     @property
     def prefetched(self) -> int:
-        """How many messages a worker holds at most: what it can work on, unless `prefetch` says more."""
+        """How many messages a worker holds at most: all that it can process at once, or `prefetch` if that is more."""
         least = self.concurrency * (self.batch or 1)
         return max(self.prefetch or least, least)
 
     async def call(self, messages: Sequence[Message], threads: Executor) -> list[Result]:
-        """Return what became of *messages*; a function that is no coroutine runs in a thread.
+        """Call the function with *messages* and return their results. A function that is no coroutine runs in a thread.
 
-        An error of a function with `batch` is that of all its messages. Cancelled, it returns them.
+        With `batch`, an error applies to all messages of the call. If cancelled, the results are RETURNED.
         """
         given: Any = messages[0] if self.batch is None else list(messages)
         started_s = time.monotonic()
@@ -72,7 +72,7 @@ class Handler:
             outcome = Outcome.RETURNED
         except Park as raised:
             error, outcome = raised, Outcome.PARKED
-        except Exception as raised:  # noqa: BLE001 - whatever users' code raises
+        except Exception as raised:  # noqa: BLE001 - any error of the user's function
             error, outcome = raised, Outcome.RETRIED
         seconds = time.monotonic() - started_s
         return [self.result(one, outcome, seconds, error) for one in messages]
@@ -84,7 +84,7 @@ class Handler:
         seconds: float,
         error: BaseException | None = None,
     ) -> Result:
-        """Return the result of one message; `retry_after` as the error or the option `retry` says."""
+        """Return the result of one message, with `retry_after` from the error or the `retry` option."""
         after: float | None = None
         if outcome is Outcome.RETRIED:
             if isinstance(error, Retry) and error.after is not None:

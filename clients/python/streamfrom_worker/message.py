@@ -1,4 +1,4 @@
-"""One message, as a function gets it."""
+"""One message, as passed to a function."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .names import quoted
 class Message:
     """A row of a queue: `message["payload"]` is its column `payload`.
 
-    delivery: 1 the first time the message is delivered, 2 the second time, and so on.
-    is_acknowledged: whether your function acknowledged it itself.
+    delivery: 1 for the first delivery of the message, 2 for the second, and so on.
+    is_acknowledged: whether your function has acknowledged the message itself.
     """
 
     queue: str
@@ -25,20 +25,20 @@ class Message:
     is_acknowledged: bool = False
 
     def __getitem__(self, column: str) -> Any:
-        """Return the value of a column; KeyError if the queue has none of that name."""
+        """Return the value of a column, or raise KeyError if the message does not have it."""
         return self.columns[column]
 
     def acknowledge(self, connection: Any) -> bool:
-        """Acknowledge it in your own transaction, so that the work and the ack commit together.
+        """Acknowledge the message in your own transaction, so that the work and the ack commit together.
 
-        Return False if it was acknowledged before, by another worker: roll back then. The worker does
-        not acknowledge it a second time. *connection* is what `Queue.enqueue` takes.
+        Return False if another worker has acknowledged it already: roll back in that case. The worker
+        does not acknowledge it again. *connection* is any that `Queue.enqueue` accepts.
         """
         self.is_acknowledged = True
         return execute(connection, *self._ack()).changed > 0
 
     async def acknowledge_async(self, connection: Any) -> bool:
-        """Do as `acknowledge` does; *connection* is what `Queue.enqueue_async` takes."""
+        """Like `acknowledge`; *connection* is any that `Queue.enqueue_async` accepts."""
         self.is_acknowledged = True
         return (await execute_async(connection, *self._ack())).changed > 0
 

@@ -1,4 +1,4 @@
-"""Identifiers in SQL."""
+"""Quote identifiers in SQL."""
 
 from __future__ import annotations
 

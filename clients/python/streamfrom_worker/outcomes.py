@@ -1,4 +1,4 @@
-"""How work on a message ends, and what a function raises to choose it."""
+"""The outcomes of processing a message, and the exceptions with which a function chooses one."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 
 class Outcome(str, Enum):
-    """How work on a message ended."""
+    """The outcome of processing a message."""
 
     ACKED = "acked"  # the function returned
-    RETRIED = "retried"  # it raised: the message comes again later
-    PARKED = "parked"  # it raised Park, or the message cannot be decoded: it stays in the table, undelivered
-    RETURNED = "returned"  # the worker stopped first: another one gets the message at once
+    RETRIED = "retried"  # it raised: the message will be redelivered
+    PARKED = "parked"  # it raised Park, or the message cannot be decoded: the message stays in the table, undelivered
+    RETURNED = "returned"  # the worker stopped first: another worker gets the message at once
 
 
 class Retry(Exception):
-    """Raise it to have the message delivered again.
+    """Raise this to have the message redelivered.
 
-    after: seconds from now; None for the queue's own backoff.
-    why: what `last_error` shows.
+    after: seconds until the message is ready again; None for the queue's backoff.
+    why: the text for `last_error`.
     """
 
     def __init__(self, why: str = "", *, after: float | None = None) -> None:
@@ -32,9 +32,9 @@ class Retry(Exception):
 
 
 class Park(Exception):
-    """Raise it to set the message aside for good: it stays in the table and is not delivered again.
+    """Raise this to park the message: it stays in the table and is not delivered again.
 
-    why: what `last_error` shows.
+    why: the text for `last_error`.
     """
 
     def __init__(self, why: str) -> None:
@@ -44,12 +44,12 @@ class Park(Exception):
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one message, for hooks: logs, metrics, traces.
+    """The result of processing one message, for hooks: logs, metrics, traces.
 
     seconds: how long the function ran.
-    error: what it raised, if it did.
-    retry_after: seconds until the message is ready again, of a retry.
-    is_written: the function acknowledged the message itself.
+    error: the exception that it raised, if any.
+    retry_after: seconds until a retried message is ready again.
+    is_written: whether the function acknowledged the message itself.
     """
 
     queue: str

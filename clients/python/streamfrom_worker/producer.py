@@ -1,4 +1,4 @@
-"""Messages out of your own transaction."""
+"""Send messages in your own transaction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .names import quoted, quoted_column
 
 @dataclass(frozen=True)
 class Queue:
-    """A queue to which you send: `Queue("email").enqueue(connection, payload={…})`."""
+    """A queue to send to: `Queue("email").enqueue(connection, payload={…})`."""
 
     name: str
 
@@ -27,15 +27,15 @@ class Queue:
         priority: int | None = None,
         **columns: Any,
     ) -> Any:
-        """Insert a message; it is delivered once your transaction commits. Return its id.
+        """Insert a message and return its id. The message is delivered once your transaction commits.
 
         Args:
             connection: a DB-API connection (PyMySQL, mysqlclient, Django's `connection`), or a
                 `Session` or `Connection` of SQLAlchemy.
             delay: seconds until the message is ready.
-            at: the moment at which it is ready, with a time zone.
-            priority: less is sooner; the table's default otherwise.
-            columns: the values; a dict or list is written as JSON.
+            at: when the message is ready, as a datetime with a time zone.
+            priority: lower values are delivered first; default: the table's.
+            columns: the values of other columns; a dict or list is written as JSON.
 
         Raises:
             ValueError: both `delay` and `at`, a negative delay, or `at` without a time zone.
@@ -52,10 +52,10 @@ class Queue:
         priority: int | None = None,
         **columns: Any,
     ) -> Any:
-        """Do as `enqueue` does, over a connection of asyncmy or aiomysql.
+        """Like `enqueue`, over a connection of asyncmy or aiomysql.
 
         Raises:
-            ValueError: as `enqueue`.
+            ValueError: as for `enqueue`.
         """
         sql, values = self.statement(delay=delay, at=at, priority=priority, columns=columns)
         return (await execute_async(connection, sql, values)).last_id
@@ -68,8 +68,8 @@ class Queue:
         priority: int | None = None,
         columns: Mapping[str, Any],
     ) -> tuple[str, Sequence[Any]]:
-        """Return the INSERT and its values, for a connection that `enqueue` does not know."""
-        # The place and the value of each column, by its name.
+        """Return the INSERT and its values, for a connection that `enqueue` does not support."""
+        # The placeholder and the value of each column, by name.
         cells: dict[str, tuple[str, Any]] = {
             quoted_column(name): (
                 "%s",

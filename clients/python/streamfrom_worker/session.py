@@ -1,4 +1,4 @@
-"""Connections for statements and for a STREAM, opened again whenever they break."""
+"""Connections for statements and for a STREAM, reopened whenever they break."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from .address import Address
 
 
-SILENCE_S = 30.0  # after which a connection is given up
+SILENCE_S = 30.0  # a connection that is silent for this long is dropped
 PAUSE_S = 0.1
 PAUSE_MAX_S = 10.0
-# Another try cannot help.
+# Errors that another try would repeat.
 PERMANENT = frozenset(
     (
-        *(1044, 1045, 1142, 1143),  # a wrong password or a missing right
+        *(1044, 1045, 1142, 1143),  # a wrong password or a missing privilege
         *(1049, 1054, 1094, 1146),  # no such database, column, connection or table
         *(1064, 1210, 1235),  # wrong or unsupported SQL, a wrong setting
         *(1153, 1264, 1292, 1366, 1406, 1690, 3140),  # a wrong value, or one that is too long
@@ -38,39 +38,39 @@ log = logging.getLogger("streamfrom_worker")
 
 @dataclass(frozen=True)
 class Answer:
-    """Rows of a query, and how many rows a statement changed."""
+    """The rows of a query and the number of rows that a statement changed."""
 
     rows: Sequence[Sequence[Any]]
     changed: int
 
 
 def is_permanent(error: BaseException) -> bool:
-    """Return whether the same statement would fail again; *error* is of any driver."""
+    """Return whether the same statement would fail again. *error* may come from any driver."""
     return bool(error.args) and error.args[0] in PERMANENT
 
 
 def pause_s(tries: int) -> float:
-    """Return the seconds before the next try: more each time, with jitter."""
+    """Return the seconds until the next try: longer after each try, with jitter."""
     longest = min(PAUSE_S * 2.0 ** min(tries, 10), PAUSE_MAX_S)
     return longest * random.uniform(0.5, 1)  # noqa: S311 - jitter
 
 
 async def pause(tries: int) -> None:
-    """Wait before the next try."""
+    """Sleep until the next try."""
     await asyncio.sleep(pause_s(tries))
 
 
 async def connect(address: Address, **options: Any) -> asyncmy.Connection:
-    """Return a new connection with autocommit."""
+    """Open a connection with autocommit."""
     return await asyncmy.connect(
         **address.options(), autocommit=True, program_name="streamfrom-worker", **options
     )
 
 
 class Session:
-    """Runs statements one after another, each until the proxy has answered it.
+    """Runs one statement at a time and repeats it until the proxy replies.
 
-    A statement whose answer was lost is sent again, so each of them must be harmless the second time.
+    A statement whose reply was lost is sent again, so each statement must be idempotent.
     """
 
     def __init__(self, address: Address) -> None:
@@ -79,10 +79,10 @@ class Session:
         self._turn = asyncio.Lock()
 
     async def run(self, sql: str, values: Sequence[Any] = ()) -> Answer:
-        """Return the answer, however long the proxy is away.
+        """Run a statement and return its reply, however long the proxy is unreachable.
 
         Raises:
-            MySQLError: an error that another try would repeat.
+            MySQLError: a permanent error.
         """
         tries = 0
         async with self._turn:
@@ -101,7 +101,7 @@ class Session:
                 tries += 1
 
     async def close(self) -> None:
-        """Leave; the session can be used again."""
+        """Disconnect. The next statement reconnects."""
         async with self._turn:
             connection, self._connection = self._connection, None
             if connection is not None:
@@ -121,16 +121,16 @@ class Session:
             connection.close()
 
 
-PING_S = 15.0  # between two looks whether the proxy still answers
+PING_S = 15.0  # how often to check that the proxy replies
 
 
 class Stream:
     """The rows of one STREAM, until `stop`.
 
-    A stream may rightly be silent for hours, so silence does not show that the proxy has gone. The other
-    session, *control*, is asked instead: while it is not answered the stream counts as broken.
+    A stream may be silent for hours, so silence does not show that the proxy has gone. Pings over the
+    *control* session show it: while they get no reply, the stream counts as broken.
 
-    on_break: called when it has broken: its messages go to any worker.
+    on_break: called when the stream broke. The proxy then redelivers its messages to any worker.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class Stream:
         self._stopped = asyncio.Event()
 
     async def rows(self) -> AsyncIterator[Sequence[Any]]:
-        """Yield rows as they come.
+        """Yield rows as they arrive.
 
         Raises:
             MySQLError: the statement is wrong, or the user may not stream.
@@ -172,25 +172,25 @@ class Stream:
             tries += 1
 
     async def stop(self) -> None:
-        """End the stream, and keep its connection, so that its messages stay with this worker."""
+        """End the STREAM but keep its connection, so that its messages stay with this worker."""
         self._stopped.set()
         if self._connection is not None:
             await self._control.run(f"KILL QUERY {self._connection.thread_id()}")
 
     async def close(self) -> None:
-        """Leave, which gives what is still unacked to other workers."""
+        """Disconnect. Other workers get the unacked messages."""
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.ensure_closed()
 
     def drop(self) -> None:
-        """Close the connection: the proxy gives what is still unacked to other workers."""
+        """Close the connection without a goodbye. Other workers get the unacked messages."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
 
     async def watch(self) -> None:
-        """Close the stream's connection when the proxy does not answer; runs until it is cancelled."""
+        """Ping the proxy, and close the stream's connection if it does not reply; runs until cancelled."""
         while True:
             await asyncio.sleep(PING_S)
             asking = asyncio.ensure_future(self._control.run("DO 0"))

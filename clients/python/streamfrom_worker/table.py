@@ -1,4 +1,4 @@
-"""What a worker has to know of its queue: columns, and the settings in the table's comment."""
+"""A worker's view of its queue: the columns, and the settings in the table's comment."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _SETTING = re.compile(r"vt_(ack_wait|min_backoff|max_backoff)\s*=\s*([0-9.]+)")
 class Table:
     """A queue's columns and durations, and the statements on it.
 
-    columns: what a message brings, without those that streamfrom manages.
-    json_columns: those of them that are decoded.
-    ack_wait_s, min_backoff_s, max_backoff_s: the settings of these names; no maximum is infinity.
+    columns: the columns of a message, without those that streamfrom manages.
+    json_columns: the columns to decode as JSON.
+    ack_wait_s, min_backoff_s, max_backoff_s: the settings of these names; infinity for no maximum.
     """
 
     name: str
@@ -42,16 +42,16 @@ class Table:
     max_backoff_s: float = float("inf")
 
     def stream(self, prefetch: int) -> str:
-        """Return the STREAM that holds *prefetch* messages at most; 0 for no limit."""
+        """Return the STREAM statement for up to *prefetch* unacked messages; 0 for no limit."""
         columns = ", ".join(map(quoted_column, self.columns))
         listed = f"id, epoch, {columns}" if columns else "id, epoch"
         return f"STREAM /*vt+ PREFETCH={prefetch} */ {listed} FROM {quoted(self.name)}"
 
     def message(self, row: Sequence[Any]) -> Message:
-        """Return the message of a row that `stream` brought.
+        """Return the message in a row of the STREAM.
 
         Raises:
-            ValueError: a column of JSON cannot be decoded; the text names it.
+            ValueError: a JSON column cannot be decoded; the text names it.
         """
         values = dict(zip(self.columns, row[2:], strict=True))
         for column in self.json_columns:
@@ -67,14 +67,14 @@ class Table:
         return f"UPDATE {quoted(self.name)} SET time_acked = NOW() {_among(count)}"
 
     def extend(self, count: int) -> str:
-        """Return the UPDATE that extends the leases of *count* ids; its first value is in microseconds."""
+        """Return the UPDATE that extends the leases of *count* ids; its first value is the extension in microseconds."""
         return (
             f"UPDATE {quoted(self.name)} SET time_next = time_next + INTERVAL %s MICROSECOND "
             f"{_among(count)}"
         )
 
     def reschedule(self, *, parked: bool = False) -> str:
-        """Return the UPDATE of one id: values are microseconds (unless *parked*), the error, the id."""
+        """Return the UPDATE that reschedules or parks one id. Its values: microseconds (unless *parked*), the error, the id."""
         moment = str(PARKED_NS) if parked else "NOW() + INTERVAL %s MICROSECOND"
         error = f", {LAST_ERROR} = %s" if self.has_last_error else ""
         return f"UPDATE {quoted(self.name)} SET time_next = {moment}{error} {_among(1)}"
@@ -84,7 +84,7 @@ class Table:
         return f"UPDATE {quoted(self.name)} SET time_next = 0 {_among(count)}"
 
     def backoff_s(self, delivery: int) -> float:
-        """Return the seconds until the next delivery, drawn at random: the proxy's own formula."""
+        """Return a random delay in seconds until the next delivery, by the same formula as the proxy."""
         exponent = min(max(delivery - 1, 0), EXPONENT_MAX)
         base = min(max(self.ack_wait_s * 2.0**exponent, self.min_backoff_s), self.max_backoff_s)
         wait = base * (1 + random.uniform(0, 1 / 3))  # noqa: S311 - jitter
@@ -108,13 +108,13 @@ def describe(
 ) -> Table:
     """Return the queue *name*.
 
-    columns: names and types, as SHOW COLUMNS has them.
+    columns: names and types from SHOW COLUMNS.
     definition: the text of SHOW CREATE TABLE.
-    wanted: the columns that the function wants; None for all.
-    json_columns: those to decode; None for those of the type JSON.
+    wanted: the columns to pass to the function; None for all.
+    json_columns: the columns to decode; None for those of type JSON.
 
     Raises:
-        ValueError: the table has no such column, or is no queue.
+        ValueError: the table has no such column, or is not a queue.
     """
     if "vitess_message" not in definition:
         raise ValueError(f"table {name} is not a queue: its comment has no vitess_message")
@@ -142,5 +142,5 @@ def describe(
 
 
 def _is_json(column: str, kind: str, definition: str) -> bool:
-    # MariaDB's JSON is LONGTEXT with a CHECK that names the column.
+    # On MariaDB, JSON is LONGTEXT with a CHECK that names the column.
     return kind == "json" or f"json_valid(`{column}`)" in definition

@@ -1,6 +1,6 @@
 """The table behind the queues of a task framework, and the thread that waits for their messages.
 
-All queues of an application are keys of one queue of streamfrom, so one statement waits for several of them.
+All queues of an application are keys of one streamfrom queue, so one statement can wait for several of them.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from .session import SILENCE_S, is_permanent, pause_s
 from .table import ERROR_MAX, PARKED_NS, Table
 
 
-AT_ONCE = 100  # messages in one answer, and queues that one STREAM can name
-ACKED_AT_ONCE = 500  # in one statement
-ENOUGH = 16  # messages, so that it does not pay to gather more for one statement
-GATHER_S = 0.005  # how long fewer are gathered
-# Of one STREAM: how long a change of what is wanted may take that could not end it.
+AT_ONCE = 100  # messages in one reply, and queues in one STREAM
+ACKED_AT_ONCE = 500  # ids in one statement
+ENOUGH = 16  # this many messages are written at once
+GATHER_S = 0.005  # how long to gather fewer
+# The wait of one STREAM, which bounds the delay of a change that could not interrupt it.
 WAIT_S = 1.0
 
-# What PyMySQL raises when a connection breaks, and for much that a server refuses, which `is_permanent` distinguishes.
+# PyMySQL raises these when a connection breaks, but also for many refusals of the server. `is_permanent` separates them.
 BROKEN = (pymysql.err.OperationalError, pymysql.err.InterfaceError, OSError)
-INTERRUPTED = 1317  # of a statement that KILL QUERY ended; its connection goes on
+INTERRUPTED = 1317  # KILL QUERY ended the statement; its connection stays usable
 OPTIONS = {
     "autocommit": True,
     "charset": "utf8mb4",
@@ -47,13 +47,13 @@ log = logging.getLogger("streamfrom_worker")
 
 
 class TaskStore:
-    """The table, over a connection for each receiver and another one for everything else.
+    """The table, with one connection for each receiver and one for everything else.
 
-    Threads may share it. A statement whose connection broke is sent again once, so each of them must be harmless the
-    second time; an error after that is the caller's, and kombu connects again.
+    Threads may share it. If its connection breaks, a statement is sent once more, so each statement must be idempotent. A
+    second error is raised to the caller; kombu then reconnects.
 
-    options: of `pymysql.connect`, beyond or instead of `OPTIONS`.
-    columns: the definitions of further columns, each followed by a comma.
+    options: arguments of `pymysql.connect`, added to `OPTIONS` or overriding them.
+    columns: definitions of additional columns, each followed by a comma.
     taken: the columns that `take` returns.
     """
 
@@ -70,12 +70,12 @@ class TaskStore:
         renew_in_children(self)
 
     def renew(self) -> None:
-        """Have no connection yet."""
+        """Start without connections."""
         self._connections: dict[Any, Any] = {}
         self._locks: dict[Any, Any] = defaultdict(threading.RLock)
 
     def make(self) -> None:
-        """Create the table if it is not there."""
+        """Create the table unless it exists."""
         self.run(
             f"CREATE QUEUE IF NOT EXISTS {self._messages} (queue VARCHAR(191) {TEXT}, payload LONGTEXT {TEXT}, "
             f"{self.columns} last_error VARCHAR({ERROR_MAX})) WITH (`key` = queue, {self._settings})"
@@ -84,9 +84,9 @@ class TaskStore:
     def take(
         self, queues: Sequence[str], count: int, wait_s: float, *, by: Any = None
     ) -> Sequence[Row]:
-        """Return the columns `taken` of up to *count* messages, waiting for the first until `interrupt`.
+        """Return the `taken` columns of up to *count* messages. Wait for the first up to *wait_s* seconds or until `interrupt`.
 
-        *by* has a connection of its own, so that its wait holds up no other statement.
+        *by* has its own connection, so that its wait does not delay other statements.
         """
         names = ", ".join(["%s"] * len(queues))
         try:
@@ -103,7 +103,7 @@ class TaskStore:
         return rows
 
     def interrupt(self, by: Any) -> None:
-        """End the wait of `take`; if that fails, the wait ends in its own time."""
+        """Interrupt a waiting `take`. If that fails, `take` returns after its timeout."""
         connection = self._connections.get(by)
         if connection is not None and connection.open:
             with contextlib.suppress(*BROKEN):
@@ -115,7 +115,7 @@ class TaskStore:
         if rows:
             places = ", ".join(["(%s, %s, %s, %s)"] * len(rows))
             values = [value for row in rows for value in row]
-            # Not sent again: a second INSERT would be a second task. The caller gets the error instead.
+            # Not sent again, because a second INSERT would be a second task. The error goes to the caller instead.
             self._executed(
                 None,
                 f"INSERT INTO {self._messages} (queue, payload, priority, time_next) VALUES {places}",
@@ -128,11 +128,11 @@ class TaskStore:
         self._executed(by, self._table.acknowledge(len(idents)), idents)
 
     def give_back(self, ident: Any) -> None:
-        """Make a message ready at once."""
+        """Return a message, so that it is ready at once."""
         self.run(self._table.give_back(1), [ident])
 
     def park(self, ident: Any, error: str) -> None:
-        """Set a message aside: it stays in the table and is not delivered again."""
+        """Park a message: it stays in the table and is not delivered again."""
         self.run(self._table.reschedule(parked=True), [error[:ERROR_MAX], ident])
 
     def extend(self, idents: Sequence[Any], seconds: float) -> None:
@@ -149,7 +149,7 @@ class TaskStore:
         return int(rows[0][0])
 
     def purge(self, queue: str, *, also_parked: bool = False) -> int:
-        """Delete the messages of *queue*; return how many there were."""
+        """Delete the messages of *queue*; return how many were deleted."""
         only = "" if also_parked else f" AND time_next < {PARKED_NS}"
         return self._executed(
             None,
@@ -158,16 +158,16 @@ class TaskStore:
         )[1]
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> Any:
-        """Return the rows of a statement."""
+        """Run a statement and return its rows."""
         return self._executed(None, sql, values)[0]
 
     def close(self) -> None:
-        """Leave."""
+        """Close all connections."""
         for user in list(self._connections):
             self.cut(user)
 
     def cut(self, user: Any) -> None:
-        """Close the connection of a receiver, or of everything else (None), also while a thread waits on it."""
+        """Close the connection of *user*, or the shared one (None), even while a thread waits on it."""
         connection = self._connections.pop(user, None)
         if connection is not None and connection.open:
             connection._force_close()
@@ -191,13 +191,13 @@ class TaskStore:
                     broken = self._connections.pop(user, None)
                     if broken is not None:
                         broken.close()
-                    # An idle connection may have been closed long ago: a new one shows whether the proxy is there.
+                    # An idle connection may have been closed long ago. A new one shows whether the proxy is reachable.
                     if tries <= 0 or is_new or is_permanent(error):
                         raise
 
 
 class Inbox:
-    """What has come for a process, from all of its receivers.
+    """Messages received by all receivers of a process.
 
     sent: a socket that is readable while there is something to `take`.
     """
@@ -209,22 +209,22 @@ class Inbox:
         self.sent.settimeout(0)
 
     def put(self, receiver: Any, news: Sequence[Row] | Exception) -> None:
-        """Add what *receiver* got."""
+        """Add messages or an error from *receiver*."""
         with self._changed:
             self._news.append((receiver, news))
             self._signal.send(b"1")
             self._changed.notify_all()
 
     def wait(self, seconds: float) -> None:
-        """Return when there is something to take, or after *seconds*."""
+        """Wait up to *seconds* for something to take."""
         with self._changed:
             self._changed.wait_for(lambda: bool(self._news), seconds)
 
     def take(self) -> tuple[Any, Sequence[Row]] | None:
-        """Return a receiver and the messages that it got, or None if nothing has come.
+        """Return a receiver and its messages, or None if none have arrived.
 
         Raises:
-            Exception: the connection of a receiver broke.
+            Exception: a receiver failed; this is its error.
         """
         with self._changed:
             if not self._news:
@@ -242,14 +242,14 @@ class Inbox:
 
 
 class Receiver:
-    """A thread that waits for the messages of one channel, so that the thread that handles them need not."""
+    """A thread that waits for the messages of one channel, so that the thread that handles them does not block."""
 
     def __init__(self, store: TaskStore, inbox: Inbox) -> None:
         self._store = store
         self._inbox = inbox
         self._wanted: tuple[tuple[str, ...], int] | None = None
         self._enough = ENOUGH
-        self._awaited: tuple[str, ...] | None = None  # the queues of the STREAM that is on
+        self._awaited: tuple[str, ...] | None = None  # the queues of the running STREAM
         self._changed = threading.Condition()
         self._is_closed = threading.Event()
         self._thread = threading.Thread(
@@ -258,11 +258,11 @@ class Receiver:
         self._thread.start()
 
     def want(self, queues: Sequence[str], count: int, most: int = ENOUGH) -> None:
-        """Wait for up to *count* messages of *queues*, unless a wait for them is on already; of none, for nothing.
+        """Wait for up to *count* messages of *queues*, or for none if either is empty. A running wait for the same queues continues.
 
-        After messages have come nothing more is waited for, until the next call.
+        Once messages have arrived, the receiver pauses until the next call.
 
-        most: what there is room for once nothing is being worked on.
+        most: the room for messages when the consumer holds none.
         """
         with self._changed:
             self._enough = min(most, ENOUGH)
@@ -276,7 +276,7 @@ class Receiver:
             self._store.interrupt(self)
 
     def close(self) -> None:
-        """End the thread and its connection."""
+        """Stop the thread and close its connection."""
         self._is_closed.set()
         with self._changed:
             self._changed.notify()
@@ -287,7 +287,7 @@ class Receiver:
         while (wanted := self._next()) is not None:
             try:
                 rows = self._store.take(*wanted, WAIT_S, by=self)
-            except Exception as error:  # noqa: BLE001 - it is raised where messages are taken
+            except Exception as error:  # noqa: BLE001 - `Inbox.take` raises it
                 if not self._is_closed.is_set():
                     self._inbox.put(self, error)
                 return
@@ -311,7 +311,7 @@ class Receiver:
             while not self._is_closed.is_set():
                 if self._wanted is None:
                     self._changed.wait()
-                # Room comes piece by piece, and a statement for each piece costs more than the pause.
+                # Room grows message by message, and one statement per message costs more than this pause.
                 elif (
                     self._changed.wait_for(self._is_enough, GATHER_S)
                     or self._wanted is not None
@@ -324,9 +324,9 @@ class Receiver:
 
 
 class Acknowledger:
-    """A thread that writes acknowledgements, so that work waits for none: what comes while one statement is on its way goes with the next.
+    """A thread that writes acknowledgements in the background: those that arrive during a statement go into the next one.
 
-    After `close` it goes on for *grace_s* seconds at most, while the proxy is away.
+    After `close`, it keeps trying for up to *grace_s* seconds while the proxy is unreachable.
     """
 
     def __init__(self, store: TaskStore, grace_s: float) -> None:
@@ -335,14 +335,14 @@ class Acknowledger:
         renew_in_children(self)
 
     def renew(self) -> None:
-        """Have nothing to write."""
+        """Start with nothing to write."""
         self._changed = threading.Condition()
         self._idents: list[Any] = []
         self._end_s = float("inf")
         self._thread: threading.Thread | None = None
 
     def add(self, ident: Any) -> None:
-        """Have a message acknowledged soon, also after `close`."""
+        """Queue a message for acknowledgement, even after `close`."""
         with self._changed:
             self._end_s = float("inf")
             self._idents.append(ident)
@@ -354,12 +354,12 @@ class Acknowledger:
             self._changed.notify_all()
 
     def written(self, within_s: float = SILENCE_S) -> bool:
-        """Return once all that was added is written; False if that takes longer."""
+        """Wait until everything added is written; return False if that takes longer than *within_s*."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._idents, within_s)
 
     def close(self) -> None:
-        """End the thread once it has written what it has; wait a moment for that."""
+        """Stop the thread once its acknowledgements are written; wait for this up to WAIT_S."""
         with self._changed:
             self._end_s = time.monotonic() + self._grace_s
             self._changed.notify_all()
@@ -370,7 +370,7 @@ class Acknowledger:
         while idents := self._next():
             try:
                 self._acknowledge(idents)
-            except Exception:  # noqa: BLE001 - the thread must outlive it
+            except Exception:  # noqa: BLE001 - the thread must survive any error
                 time.sleep(pause_s(tries))
                 tries += 1
                 continue
@@ -381,7 +381,7 @@ class Acknowledger:
         self._store.cut(self)
 
     def _acknowledge(self, idents: Sequence[Any]) -> None:
-        """Acknowledge messages, each alone if the server refuses them together."""
+        """Acknowledge messages; if the server refuses them together, acknowledge each alone."""
         try:
             self._store.acknowledge(idents, by=self)
         except Exception as error:
@@ -391,13 +391,13 @@ class Acknowledger:
                 for ident in idents:
                     self._acknowledge([ident])
                 return
-            # Its lease ends, and it comes again.
-            log.error(  # noqa: TRY400 - the server's sentence says it all
+            # Its lease will end, and the message will be redelivered.
+            log.error(  # noqa: TRY400 - the server's message is enough
                 "message not acknowledged", extra={"id": idents[0], "error": str(error)}
             )
 
     def _next(self) -> Sequence[Any]:
-        """Return what to write next; nothing once the end has come."""
+        """Return the next ids to write, or nothing once the thread must end."""
         with self._changed:
             while not self._idents and self._end_s == float("inf"):
                 self._changed.wait()
@@ -409,11 +409,11 @@ class Acknowledger:
 
 
 class Keeper:
-    """A thread that keeps the leases of a process's messages alive.
+    """A thread that extends the leases of a process's messages.
 
-    every_s: seconds between two rounds; a lease is extended by as much.
-    held: returns the ids of what is being worked on.
-    also: is called in each round, for what else shows that the process lives.
+    every_s: seconds between two rounds, and by which a lease is extended.
+    held: returns the ids of the messages being processed.
+    also: called in each round, for other signs that the process is alive.
     """
 
     def __init__(
@@ -431,7 +431,7 @@ class Keeper:
         threading.Thread(target=self._run, name="streamfrom-leases", daemon=True).start()
 
     def close(self) -> None:
-        """End the thread with its next step."""
+        """Stop the thread at its next round."""
         self._closed.set()
 
     def _run(self) -> None:

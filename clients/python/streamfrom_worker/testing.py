@@ -1,4 +1,4 @@
-"""Queues without a server, for the tests of your functions."""
+"""Test your functions without a server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .worker import Worker
 
 
 class TestQueue:
-    """The messages of one of a worker's queues, in memory.
+    """An in-memory version of one of a worker's queues.
 
     ::
 
@@ -23,10 +23,10 @@ class TestQueue:
             queue.enqueue(payload={"to": "ada@example.com"})
             assert [result.outcome for result in queue.work()] == [Outcome.ACKED]
 
-    Time does not pass: a message that is retried is ready for the next `work`.
+    Delays are ignored: a retried message is ready for the next `work`.
     """
 
-    __test__ = False  # the name is no test's, for pytest
+    __test__ = False  # pytest must not collect this class
 
     def __init__(self, worker: Worker, name: str) -> None:
         self._handler = worker.handlers[name]
@@ -35,7 +35,7 @@ class TestQueue:
         self.parked: list[Message] = []
 
     def enqueue(self, **columns: Any) -> int:
-        """Put a message in and return its id; a dict or list must be what JSON can hold."""
+        """Add a message and return its id; a dict or list must be JSON-serializable."""
         self._count += 1
         values = {
             name: json.loads(json.dumps(value)) if isinstance(value, dict | list) else value
@@ -45,7 +45,7 @@ class TestQueue:
         return self._count
 
     def work(self) -> Sequence[Result]:
-        """Call the function once for each message that is ready, and return what became of each."""
+        """Call the function once for each ready message, and return the results."""
         messages, self.ready = self.ready, []
         size = self._handler.batch or 1
         results: list[Result] = []

@@ -1,4 +1,4 @@
-"""A worker: functions, each with its queue, until it is stopped."""
+"""A worker calls functions with the messages of their queues until it is stopped."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Worker:
 
         worker.run()
 
-    A function that returns acknowledges its message. One that raises has it delivered again after the
-    queue's backoff; `Retry(after=…)` and `Park("why")` choose otherwise. While a function runs, its
-    message's lease is extended.
+    If a function returns, its message is acknowledged. If it raises, its message is redelivered after the
+    queue's backoff; raise `Retry(after=…)` or `Park("why")` to change that. While a function runs, the worker
+    extends the lease of its message.
 
-    grace: seconds that running functions have to end after SIGTERM.
-    on_result: called with each `Result`; an error of its own is logged.
+    grace: seconds that running functions have to finish after SIGTERM.
+    on_result: called with each `Result`; exceptions from it are logged.
     """
 
     def __init__(
@@ -70,19 +70,19 @@ class Worker:
         heartbeat: float | None = None,
         retry: Callable[[int], float] | None = None,
     ) -> Callable[[F], F]:
-        """Return a decorator: the function works on the messages of the queue *name*.
+        """Return a decorator that registers a function for the queue *name*.
 
         Args:
             name: the queue, in the URL's keyspace, or `keyspace.queue`.
-            concurrency: how many calls run at once: in threads, or as coroutines.
-            prefetch: how many messages are held at most; as many as can be worked on by default. More
-                is faster for work of a few milliseconds.
-            batch: the function gets a list of so many messages at most, and answers for all of them.
-            columns: those that a message brings; all by default.
-            json: the columns to decode; those of the type JSON by default.
-            heartbeat: seconds between two extensions of a lease; a third of `ack_wait` by default.
-            retry: seconds until the next delivery, given the number of this one; the queue's own
-                backoff by default.
+            concurrency: how many calls run at once, in threads or as coroutines.
+            prefetch: the maximum number of unacknowledged messages; default: as many as can be processed at once.
+                More is faster if processing takes a few milliseconds.
+            batch: pass the function a list of up to this many messages; its outcome applies to all of them.
+            columns: the columns of a message; default: all.
+            json: the columns to decode; default: those of type JSON.
+            heartbeat: seconds between two extensions of a lease; default: a third of `ack_wait`.
+            retry: a function from the number of this delivery to the seconds until the next;
+                default: the queue's backoff.
 
         Raises:
             ValueError: a number is out of range, or the queue has a function already.
@@ -99,16 +99,16 @@ class Worker:
         return register
 
     def run(self) -> None:
-        """Work until SIGTERM or Ctrl-C.
+        """Run until SIGTERM or Ctrl-C.
 
         Raises:
             MySQLError: a queue does not exist, or the user may not use it.
-            ValueError: a queue does not fit its function, or there is no function.
+            ValueError: a queue does not fit its function, or no function is registered.
         """
         asyncio.run(self._run_until_signal())
 
     async def serve(self) -> None:
-        """Work until `stop`; for programs that have an event loop already. Raises as `run` does."""
+        """Run until `stop`, for programs with their own event loop. Raises the same errors as `run`."""
         if not self.handlers:
             raise ValueError("the worker has no function: use @worker.queue(…)")
         self._stopping = asyncio.Event()
@@ -125,7 +125,7 @@ class Worker:
             for handler in self.handlers.values()
         ]
         try:
-            # The first that fails stops the others, which end their work first.
+            # The first to fail stops the others, which finish their work first.
             await asyncio.wait(consumers, return_when=asyncio.FIRST_EXCEPTION)
         finally:
             self._stopping.set()
@@ -136,9 +136,9 @@ class Worker:
                 raise error
 
     def stop(self) -> None:
-        """Take no more messages, let running functions end, then return from `serve`.
+        """Stop taking messages; `serve` returns once running functions have finished.
 
-        Another thread may call it, too.
+        Any thread may call it.
         """
         if self._loop is not None and self._stopping is not None:
             self._loop.call_soon_threadsafe(self._stopping.set)
@@ -154,12 +154,12 @@ class Worker:
         if self._hook is not None:
             try:
                 self._hook(result)
-            except Exception:  # a hook must not cost a message
+            except Exception:  # an error in a hook must not cost a message
                 log.exception("on_result failed")
 
 
 def log_result(result: Result) -> None:
-    """Log how work on a message ended; what a function asks for, by Retry or Park, is no failure to trace."""
+    """Log the outcome of a message, without a traceback if the function raised Retry or Park."""
     is_asked = isinstance(result.error, (Retry, Park))
     log.log(
         logging.DEBUG if result.error is None else logging.WARNING,

@@ -1,4 +1,4 @@
-"""The application: `migrate` creates the queues of the backends."""
+"""The Django application, whose `migrate` creates the backends' queues."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class StreamfromConfig(AppConfig):
     verbose_name = "Tasks on streamfrom"
 
     def ready(self) -> None:
-        """Have `migrate` create the queues."""
+        """Create the queues after each `migrate`."""
         post_migrate.connect(_make_queues, sender=self)
 
 

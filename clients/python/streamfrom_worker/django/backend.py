@@ -1,4 +1,4 @@
-"""A backend of `django.tasks`, and of `django-tasks` for Django before 6."""
+"""A backend for `django.tasks`, and for `django-tasks` before Django 6."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ OPTIONS = {
 
 
 class TaskTable(TaskStore):
-    """The queue, with a column for results: what became of a task stays in its row until the purge.
+    """The queue with a column for results: the result of a task stays in its row until the purge.
 
-    Each thread has a connection of its own for these, so that no task waits for another's commit.
+    Each thread has its own connection for writing results, so that no task waits for another's commit.
     """
 
     columns = f"result LONGTEXT {UTF8},"
     taken = f"{TaskStore.taken}, result"
 
     def note(self, ident: Any, result: Mapping[str, Any]) -> None:
-        """Write how far a task is."""
+        """Write the current state of a task."""
         self._executed(
             threading.get_ident(),
             f"UPDATE {self._messages} SET result = %s WHERE id = %s AND time_acked IS NULL",
@@ -59,7 +59,7 @@ class TaskTable(TaskStore):
         )
 
     def end(self, ident: Any, result: Mapping[str, Any], error: str | None) -> None:
-        """Write what became of a task, and acknowledge it."""
+        """Write the result of a task and acknowledge it."""
         self._executed(
             threading.get_ident(),
             f"UPDATE {self._messages} SET time_acked = NOW(), result = %s, last_error = %s "
@@ -69,10 +69,10 @@ class TaskTable(TaskStore):
 
 
 class StreamfromBackend(BaseTaskBackend):
-    """A backend whose tasks are rows of a queue.
+    """A backend that stores tasks as rows of a queue.
 
     OPTIONS: `database`, the alias in DATABASES; `table`, the queue's name; `ack_wait`, seconds until another worker gets
-    the task of a worker that died; `purge_after`, seconds that tasks and results stay after their end.
+    the tasks of a worker that died; `purge_after`, seconds to keep finished tasks and their results.
     """
 
     supports_defer = True
@@ -93,7 +93,7 @@ class StreamfromBackend(BaseTaskBackend):
         self._purge_after_s = float(given["purge_after"])
 
     def store(self) -> TaskTable:
-        """Return the queue, over connections of its own."""
+        """Return the queue, with its own connections."""
         settings = connections[self.database].settings_dict
         options = {
             "host": settings["HOST"] or "127.0.0.1",
@@ -108,17 +108,17 @@ class StreamfromBackend(BaseTaskBackend):
         return TaskTable(options, self._table, self.ack_wait_s, self._purge_after_s)
 
     def make(self) -> None:
-        """Create the queue if it is not there."""
+        """Create the queue unless it exists."""
         store = self.store()
         store.make()
         store.close()
 
     def enqueue(self, task: Any, args: Any, kwargs: Any) -> Any:
-        """Send a task in the transaction that is open on the backend's database, if there is one.
+        """Send a task. It is part of the transaction on the backend's database, if one is open.
 
         Raises:
             InvalidTask: the backend has no such queue, or the task does not fit it.
-            TypeError: JSON cannot hold an argument.
+            TypeError: an argument cannot be encoded as JSON.
         """
         self.validate_task(task)
         enqueued = datetime.now(timezone.utc)
@@ -142,10 +142,10 @@ class StreamfromBackend(BaseTaskBackend):
         return result
 
     def get_result(self, result_id: str) -> Any:
-        """Return what is known of a task.
+        """Return the state and result of a task.
 
         Raises:
-            TaskResultDoesNotExist: there is no such task, or it was purged.
+            TaskResultDoesNotExist: the task does not exist or was purged.
         """
         rows: Any = ()
         if str(result_id).isdecimal():
@@ -208,7 +208,7 @@ class StreamfromBackend(BaseTaskBackend):
 
 
 def backends(alias: str | None = None) -> list[StreamfromBackend]:
-    """Return the backends of TASKS that are of this kind: the one of *alias*, or all."""
+    """Return the streamfrom backends in TASKS: the one named *alias*, or all."""
     found = [tasks.task_backends[each] for each in tasks.task_backends.settings]
     return [
         each
@@ -227,7 +227,7 @@ def error_of(error: BaseException) -> dict[str, str]:
 
 
 def now() -> str:
-    """Return the present moment, as results have it."""
+    """Return the current time in the format of results."""
     return datetime.now(timezone.utc).isoformat()
 
 

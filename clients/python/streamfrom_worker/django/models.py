@@ -1,1 +1,1 @@
-"""None: Django sends post_migrate to applications that have this module."""
+"""No models: Django sends post_migrate only to applications with this module."""

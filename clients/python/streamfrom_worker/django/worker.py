@@ -1,4 +1,4 @@
-"""The worker of Django's tasks: threads that run what one thread takes from the queue."""
+"""The worker for Django's tasks: one thread takes tasks from the queue, and a pool of threads runs them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from streamfrom_worker.task_store import AT_ONCE, BROKEN, Keeper, Row
 from .backend import StreamfromBackend, base, error_of, normalize_json, now, signals
 
 
-WAIT_S = 1.0  # of one STREAM: how long a stop may take
-RECONNECT_S = 1.0  # after a connection broke
+WAIT_S = 1.0  # the wait of one STREAM, and so of a stop
+RECONNECT_S = 1.0  # pause after a connection broke
 
 log = logging.getLogger("streamfrom_worker")
 
@@ -29,7 +29,7 @@ log = logging.getLogger("streamfrom_worker")
 class TaskWorker:
     """Runs the tasks of a backend until it is stopped.
 
-    queues: which of the backend's queues.
+    queues: the backend's queues to consume.
     concurrency: how many tasks run at once.
     """
 
@@ -47,14 +47,14 @@ class TaskWorker:
         self._is_stopped = threading.Event()
 
     def stop(self) -> None:
-        """Take no more tasks; `run` returns once those that run have ended."""
+        """Take no more tasks; `run` returns once the running ones have finished."""
         self._is_stopped.set()
 
     def run(self) -> None:
-        """Work until `stop`.
+        """Run tasks until `stop`.
 
         Raises:
-            pymysql.MySQLError: the server refuses what another try would not change: no such keyspace, or no right to it.
+            pymysql.MySQLError: a permanent error, such as a missing keyspace or privilege.
         """
         keeper = Keeper(self._store, self._backend.ack_wait_s / 3, lambda: [*self._held])
         try:
@@ -78,7 +78,7 @@ class TaskWorker:
             self._is_stopped.wait(RECONNECT_S)
 
     def _take(self) -> None:
-        """Start as many tasks as there is room for, if some come within WAIT_S."""
+        """Wait up to WAIT_S for tasks and start as many as there is room for."""
         if not self._free.acquire(timeout=WAIT_S):
             return
         room = 1
@@ -97,7 +97,7 @@ class TaskWorker:
     def _work(self, row: Row) -> None:
         try:
             self._execute(row)
-        except Exception:  # the lease ends, and the task comes again
+        except Exception:  # the lease will end, and the task will be redelivered
             log.exception("task not ended", extra={"id": row[0]})
         finally:
             self._held.discard(row[0])
@@ -131,7 +131,7 @@ class TaskWorker:
         except pymysql.MySQLError as error:
             if not is_permanent(error):
                 raise
-            # It has run, and its result cannot be stored: another run would not change that.
+            # The task has run, but its result cannot be stored. Running it again would not help.
             failure = error
             fields.pop("return_value", None)
             fields |= _failed(error)
@@ -160,11 +160,11 @@ def _failed(error: BaseException) -> dict[str, Any]:
 
 
 def _called(result: Any) -> tuple[dict[str, Any], BaseException | None]:
-    """Return what became of a task, and what it raised."""
+    """Run a task; return the fields of its result, and the exception if it raised one."""
     context = (base.TaskContext(task_result=result),) if result.task.takes_context else ()
     try:
         value = normalize_json(result.task.call(*context, *result.args, **result.kwargs))
-    except BaseException as error:  # noqa: BLE001 - a task's own; Django's backends catch all, too
+    except BaseException as error:  # noqa: BLE001 - the task's; Django's backends catch all, too
         return _failed(error), error
     finally:
         close_old_connections()

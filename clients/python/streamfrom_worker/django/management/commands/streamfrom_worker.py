@@ -13,7 +13,7 @@ from streamfrom_worker.django.worker import TaskWorker
 
 
 class Command(BaseCommand):
-    """The worker."""
+    """The `streamfrom_worker` command."""
 
     help = "Run the tasks of a backend of streamfrom until SIGTERM or Ctrl-C; those that run are ended first."
 
@@ -26,7 +26,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, backend: str, queue: Any, concurrency: int, **_: Any) -> None:
-        """Work."""
+        """Run the worker."""
         found = backends(backend)
         if not found:
             raise CommandError(f"TASKS has no backend of streamfrom with the alias {backend!r}")
