@@ -1,5 +1,5 @@
-"""The benchmarks: what streamfrom promises, measured as ratios against real opponents.
+"""The benchmarks: measure what streamfrom promises, as ratios to real opponents.
 
-`python -m bench` starts servers of its own on loopback, runs every workload with both sides in
-turn (A B A B), audits what was sent against what was acknowledged, and prints one table.
+`python -m bench` starts its own servers on loopback, runs every workload with both sides in
+turn (A B A B), audits deliveries and acknowledgements against the messages sent, and prints one table.
 """

@@ -1,6 +1,6 @@
-"""`python -m bench [name …]`: run workloads, print one table, exit 1 if something failed.
+"""`python -m bench [name …]`: run workloads and print one table; exit 1 on a failure.
 
-A goal that is missed on a noisy machine is shown, and is no failure; a failed audit is one.
+A failed audit is a failure. A goal missed on a noisy machine is only shown.
 """
 
 import argparse
@@ -21,15 +21,15 @@ from streamfrom.proxy.embedded.servers import EmbeddedServerError, Family
 
 
 ALL: Mapping[str, Callable[[Plan], Iterable[Figure]]] = {**WORKLOADS, **ON_REQUEST}
-NOISE = 5.0  # percent of all processors' time; what is below hardly moves a ratio
+NOISE = 5.0  # percent of all processors' time; less than this hardly moves a ratio
 FAILURES = (EmbeddedServerError, LabError, OSError, pymysql.MySQLError)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what the command line asks for; return the exit code."""
+    """Run the workloads on the command line; return the exit code."""
     options = _options(arguments)
     raise_file_limit()
-    # So that a plain kill, too, stops the servers and removes their folder.
+    # So that SIGTERM also stops the servers and removes their folder.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     figures: list[Figure] = []
     failed: dict[str, str] = {}
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 disturbance = Disturbance(lab.server_pids)
                 _say(f"{name}, {number} of {len(names)}")
                 try:
-                    # One by one: what was measured before a failure stays.
+                    # One at a time, so that a failure keeps the figures measured before it.
                     figures.extend(ALL[name](plan))
                 except FAILURES as error:
                     failed[name] = f"{type(error).__name__}: {error}"

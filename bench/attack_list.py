@@ -1,4 +1,4 @@
-"""The attacks themselves: what a client sends that means harm, and what it may be answered."""
+"""The attacks: harmful input from a client, and the allowed replies to it."""
 
 import struct
 import time
@@ -28,11 +28,11 @@ from streamfrom.proxy.wire.framing import frame
 
 DATABASE: Final = "attacks"
 LONGEST_MS: Final = 50.0
-# What a text of more than 16 MiB may cost the others.
+# The longest wait that a text of more than 16 MiB may cause for other clients.
 LARGE_LONGEST_MS: Final = 200.0
-# Sends its commands to a port and returns what they were answered, as `Attacker.answers`.
+# Sends its commands to a port and returns the replies in the form of `Attacker.answers`.
 Attack = Callable[[int], set[str]]
-# Too many tokens, or with fewer of them nothing that is understood, by the proxy or by the server.
+# Too many tokens or, with fewer tokens, text that the proxy or the server does not understand.
 REFUSED: Final = frozenset({"3170", "1235", "1064"})
 
 
@@ -40,8 +40,8 @@ REFUSED: Final = frozenset({"3170", "1235", "1064"})
 class Named:
     """An attack and its name.
 
-    longest_ms: what the healthy client may wait at most.
-    answers: what it may be answered; another answer would make its figure one of something else.
+    longest_ms: the longest allowed wait of the healthy client.
+    answers: the allowed replies; with any other the figure would measure something else.
     """
 
     name: str
@@ -50,14 +50,14 @@ class Named:
     longest_ms: float = LONGEST_MS
 
     def check(self, found: set[str]) -> None:
-        """Raise LabError unless *found* is what it may be answered."""
+        """Raise LabError unless all of *found* are allowed."""
         if not found or not found <= self.answers:
             expected = ", ".join(sorted(self.answers))
             raise LabError(f"{self.name}: answered {sorted(found)}, expected {expected}")
 
 
 def every_attack(rows: int, *, quick: bool) -> Iterator[Named]:
-    """Yield all of them, each with its text in memory; *rows* are those of the table that merges read."""
+    """Yield all attacks, each with its text in memory. The table that merges read has *rows* rows."""
     scale = 10 if quick else 1
     mb, many, parameters = (1 << 20) // scale, 100_000 // scale, 65_535 // scale
     asked = b"SELECT s FROM t WHERE id = 1 AND a IN (" + b",".join([b"?"] * parameters) + b")"
@@ -69,7 +69,7 @@ def every_attack(rows: int, *, quick: bool) -> Iterator[Named]:
             client.run(execution(statement, LONG * parameters, values))
 
     def random_answer(client: Attacker) -> None:
-        # What hardly shrinks takes longest. MySQL 9.7 has no MD5.
+        # Data that hardly shrinks takes longest. MySQL 9.7 has no MD5.
         client.run(b"\x03SELECT REPEAT(SHA2(RAND(), 256), %d)" % (16 * mb // 64))
 
     def prepared_merge(client: Attacker) -> None:
@@ -105,7 +105,7 @@ def every_attack(rows: int, *, quick: bool) -> Iterator[Named]:
     ids = b",".join(b"%d" % n for n in range(10**6, 10**6 + 2 * mb))
     may_be = frozenset({DONE}).union
     yield Named("SET, 16 MB", _text(b"SET @a=1" + b",@a=1" * (16 * mb // 5)), REFUSED)
-    # They are too many tokens, a tenth of them is not.
+    # These are too many tokens, but a tenth of them is not.
     yield Named(
         "nested parentheses, 10^5",
         _text(b"SELECT s FROM t WHERE id = " + b"(" * many + b"1" + b")" * many),
@@ -130,7 +130,7 @@ def every_attack(rows: int, *, quick: bool) -> Iterator[Named]:
     yield Named("zlib bomb, 16 MB", bomb(COMPRESS, ZLIB))
     yield Named("zstd bomb, 16 MB", bomb(ZSTD, zstd_packer(6)))
     yield Named("zlib answer, 16 MB", _each_of(3, COMPRESS, random_answer))
-    # At full size its groups are more than merge_memory: 1038 comes once they have filled it.
+    # At full size its groups exceed merge_memory: 1038 comes once they have filled it.
     yield Named(
         "merge, GROUP … ORDER BY COUNT",
         _text(b"SELECT s, COUNT(*) c FROM t GROUP BY s ORDER BY c", repeats=1),
@@ -156,7 +156,7 @@ def every_attack(rows: int, *, quick: bool) -> Iterator[Named]:
 
 
 def _each_of(count: int, capabilities: int, act: Callable[[Attacker], object]) -> Attack:
-    """Do it on so many connections, one after the other."""
+    """Run *act* on *count* connections, one after the other."""
 
     def attack(port: int) -> set[str]:
         answers: set[str] = set()
@@ -195,7 +195,7 @@ def _unfinished(connections: int, size: int, port: int) -> set[str]:
 
 
 def _logins(at_once: int, seconds: float, port: int) -> set[str]:
-    """Wrong passwords, each with the whole of RSA and 5,000 rounds of SHA-256."""
+    """Log in with wrong passwords. Each login costs a full RSA exchange and 5,000 rounds of SHA-256."""
     deadline = time.monotonic() + seconds
     answers: set[str] = set()
     wrong = {"user": "guessed", "password": "wrong", "ssl_disabled": True}

@@ -1,6 +1,6 @@
-"""A blocking client that sends what no driver would: bombs, half commands, long data without end.
+"""A blocking client that sends what no driver would: bombs, half commands, endless long data.
 
-It lives in a process of its own (`bench.fleet`), so it blocks no other client.
+It runs in its own process (`bench.fleet`), so it blocks no other client.
 """
 
 import select
@@ -28,8 +28,8 @@ _TIMEOUT_S: Final = 120.0
 class Attacker:
     """One connection, logged in as root without a password.
 
-    capabilities: flags in addition to those that the usual drivers ask for.
-    answers: what its commands were answered, each DONE, an error's code, CLOSED, or SILENT.
+    capabilities: flags in addition to those of the usual drivers.
+    answers: the replies to its commands, each DONE, an error's code, CLOSED, or SILENT.
     """
 
     def __init__(self, port: int, database: str, capabilities: int = 0) -> None:
@@ -44,31 +44,31 @@ class Attacker:
         login += b"root\0\0" + database.encode() + b"\0mysql_native_password\0"
         self._socket.sendall(frame(login + b"\x03" * bool(capabilities & ZSTD), 1))
         while (payload := self._payload())[0] not in (0x00, 0xFF):
-            if payload[0] == 0xFE:  # MySQL asks for its own plugin: root has no password
+            if payload[0] == 0xFE:  # MySQL requests its own plugin: root has no password
                 self._socket.sendall(frame(b"", 3))
         if payload[0] == 0xFF:
             raise ConnectionError(payload[3:].decode(errors="replace"))
         self._packer = packer_for(capabilities, 3)
 
     def send(self, payload: bytes) -> None:
-        """Send a command; a connection that the proxy has closed takes it in vain."""
+        """Send a command; ignore a connection that the proxy has closed."""
         data = frame(payload, 0)
         self.send_raw(packed(data) if self._packer else data)
 
     def send_raw(self, data: bytes) -> None:
-        """Send bytes as they are."""
+        """Send raw bytes."""
         try:
             self._socket.sendall(data)
         except (BrokenPipeError, ConnectionResetError):
             return
 
     def run(self, command: bytes) -> None:
-        """Send a command and note its answer."""
+        """Send a command and record its reply."""
         self.send(command)
         self.listen()
 
     def listen(self, seconds: float = _TIMEOUT_S) -> None:
-        """Note an answer of OK, ERR or one result, SILENT if none begins within so long."""
+        """Record a reply of OK, ERR or one result, or SILENT if none begins within *seconds*."""
         if not select.select([self._socket], [], [], seconds)[0]:
             self.answers.add(SILENT)
             return
@@ -84,7 +84,7 @@ class Attacker:
             self.answers.add(_outcome(payload))
 
     def prepare(self, sql: bytes) -> int:
-        """Prepare a statement; return its id, 0 where it is refused."""
+        """Prepare a statement; return its id, or 0 if it is refused."""
         self.send(b"\x16" + sql)
         try:
             first = self._payload()
@@ -100,7 +100,7 @@ class Attacker:
         return int(statement_id)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._file.close()
         self._socket.close()
 
@@ -136,7 +136,7 @@ def _outcome(payload: bytes) -> str:
 
 
 def packed(data: bytes, packer: Packer | None = None) -> bytes:
-    """Return *data* in the pieces of a compressed stream, each packed, or as it is."""
+    """Return *data* as the packets of a compressed stream, each compressed by *packer*, or stored if there is none."""
     pieces = []
     for number, start in enumerate(range(0, len(data), FRAME_BYTES_MAX)):
         body = piece = data[start : start + FRAME_BYTES_MAX]
@@ -150,7 +150,7 @@ def packed(data: bytes, packer: Packer | None = None) -> bytes:
 
 
 def execution(statement_id: int, types: bytes, values: Sequence[bytes]) -> bytes:
-    """Return COM_STMT_EXECUTE with *values* as they go on the wire, none of them NULL."""
+    """Return COM_STMT_EXECUTE with *values* in wire format, none of them NULL."""
     head = struct.pack("<BIBI", 0x17, statement_id, 0, 1)
     nulls = bytes((len(values) + 7) // 8)
     return head + nulls + b"\x01" + types + b"".join(values) if values else head

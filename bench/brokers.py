@@ -1,4 +1,4 @@
-"""The brokers that task frameworks are compared on: RabbitMQ and Redis of Debian, unpacked into `.state`, never installed."""
+"""The brokers that task frameworks are compared on: RabbitMQ and Redis from Debian, unpacked into `.state`, never installed."""
 
 import contextlib
 import os
@@ -25,7 +25,7 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 @contextlib.contextmanager
 def redis() -> Iterator[str]:
-    """Run Redis, which keeps everything in memory; return its URL."""
+    """Run Redis, which keeps everything in memory; yield its URL."""
     tree, port = debian_tree(STATE, "redis-server", needs_root=False), free_port()
     environ = {"LD_LIBRARY_PATH": str(tree / "usr/lib/x86_64-linux-gnu")}
     with _folder() as name:
@@ -38,7 +38,7 @@ def redis() -> Iterator[str]:
 
 @contextlib.contextmanager
 def rabbitmq() -> Iterator[str]:
-    """Run RabbitMQ; return its URL."""
+    """Run RabbitMQ; yield its URL."""
     tree = debian_tree(STATE, "rabbitmq-server", needs_root=False)
     erlang = tree / "usr/lib/erlang"
     (bin_,) = erlang.glob("erts-*/bin")
@@ -55,7 +55,7 @@ def rabbitmq() -> Iterator[str]:
             "HOME": str(folder),
             "ERL_EPMD_PORT": str(epmd),
             "ERL_EPMD_ADDRESS": HOST,
-            # Its script becomes the node, which then ends with us, instead of starting it.
+            # Its script then becomes the node instead of starting it, so the node ends with us.
             "RUNNING_UNDER_SYSTEMD": "true",
             "RABBITMQ_NODENAME": "bench@localhost",
             "RABBITMQ_NODE_IP_ADDRESS": HOST,

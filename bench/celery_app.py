@@ -1,4 +1,4 @@
-"""The Celery application of `bench.workloads.frameworks`; as a program it sends so many tasks."""
+"""The Celery application of `bench.workloads.frameworks`; run as a program, it sends the given number of tasks."""
 
 # mypy: ignore-errors
 # Run where Celery is installed, which need not be here.
@@ -14,13 +14,13 @@ import streamfrom_worker.celery  # noqa: F401
 
 app = Celery("bench", broker=os.environ["BROKER"])
 app.conf.update(task_acks_late=True, task_ignore_result=True, worker_concurrency=8)
-# Shared by the processes of the pool: as long as tasks have run.
+# Shared by the processes of the pool. Its length is the number of tasks that have run.
 RUN = os.open(os.environ["RUN"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
 
 @app.task(name="nothing")
 def nothing() -> None:
-    """Count itself."""
+    """Count this run."""
     os.write(RUN, b".")
 
 

@@ -21,7 +21,7 @@ OPENING_AT_ONCE: Final = 50  # connections; a server's backlog of unaccepted one
 
 @dataclass(slots=True)
 class Received:
-    """What the consumers of one process got: parallel lists, a place per delivery.
+    """The deliveries to the consumers of one process: parallel lists with one item per delivery.
 
     last_ack_ns: wall clock after the last acknowledgement.
     """
@@ -31,16 +31,16 @@ class Received:
     last_ack_ns: int = 0
 
     def add(self, ids: Sequence[int], arrived_ns: int) -> None:
-        """Note the arrival of *ids*."""
+        """Record the arrival of *ids*."""
         self.ids.extend(ids)
         self.arrived_ns.extend([arrived_ns] * len(ids))
 
 
 @dataclass(slots=True)
 class Sent:
-    """What a producer sent: parallel lists, a place per committed message.
+    """The messages of a producer: parallel lists with one item per committed message.
 
-    committed_ns: when the COMMIT's OK had come back.
+    committed_ns: when the COMMIT's OK arrived.
     """
 
     ids: list[int] = field(default_factory=list)
@@ -58,12 +58,12 @@ def consumers(
     stream_first: bool = False,
     hint: str = "/*vt+ PREFETCH=0 */",
 ) -> Work:
-    """Return *count* consumers: each streams on a connection of its own and acks on another.
+    """Return *count* consumers. Each streams on its own connection and acks on another.
 
-    ack_batch: at most so many ids in one acknowledgement.
-    ack_connections: 0 gives each consumer its own; otherwise all share so many.
+    ack_batch: the maximum number of ids in one acknowledgement.
+    ack_connections: how many connections all consumers share for acks; 0 gives each consumer its own.
     stream_first: STREAM before the common start, not after it.
-    hint: by default they are sent all that there is.
+    hint: by default, the consumers are sent every due message.
     """
 
     sql = f"STREAM {hint} id, message FROM {table}"
@@ -112,7 +112,7 @@ def producer(
 ) -> Work:
     """Return an open-loop producer of autocommitted INSERTs of *rows* messages each.
 
-    The schedule does not wait for answers, so a stall delays no message after it.
+    The schedule does not wait for replies, so a stall delays no later message.
     """
 
     async def work(signals: Signals) -> Sent:
@@ -147,7 +147,7 @@ def producer(
 
 
 async def open_many(port: int, database: str, count: int) -> list[Connection]:
-    """Return *count* connections."""
+    """Open *count* connections."""
     opened: list[Connection] = []
     while len(opened) < count:
         some = min(OPENING_AT_ONCE, count - len(opened))
@@ -157,7 +157,7 @@ async def open_many(port: int, database: str, count: int) -> list[Connection]:
 
 @dataclass(slots=True)
 class _AckQueue:
-    """Acknowledges what is put into it, in order, one statement at a time."""
+    """Acknowledges ids in order, one statement at a time."""
 
     connection: Connection
     table: str

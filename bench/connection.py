@@ -1,8 +1,8 @@
 """A lean MySQL client over asyncio: text protocol, root without password.
 
-Both sides of every ratio use it, so that what a general driver costs in Python (about 100 µs a
-statement) hides neither the proxy's cost nor the opponent's. It knows just what the workloads
-need: answers of less than 16 MiB a packet, several statements in one text, and a result set that
+Both sides of every ratio use it. A general driver costs about 100 µs of Python per statement, which
+would hide the proxy's cost and the opponent's. It supports just what the workloads
+need: replies of less than 16 MiB per packet, several statements in one text, and a result set that
 does not end.
 """
 
@@ -22,7 +22,7 @@ HOST: Final = "127.0.0.1"
 Row = list[bytes | None]
 
 # LONG_PASSWORD, LONG_FLAG, CONNECT_WITH_DB, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION,
-# MULTI_STATEMENTS, MULTI_RESULTS, PLUGIN_AUTH: what the usual Python drivers ask for.
+# MULTI_STATEMENTS, MULTI_RESULTS, PLUGIN_AUTH: the flags of the usual Python drivers.
 CAPABILITIES: Final = 0x1 | 0x4 | 0x8 | 0x200 | 0x2000 | 0x8000 | 0x10000 | 0x20000 | 0x80000
 PACKET_BYTES_MAX: Final = 0xFFFFFF
 UTF8MB4: Final = 45
@@ -30,12 +30,12 @@ MORE_RESULTS: Final = 0x8
 
 
 class QueryError(LabError):
-    """The server's or the proxy's ERR packet."""
+    """An ERR packet from the server or the proxy."""
 
 
 @dataclass(slots=True)
 class ServerAnswer:
-    """The answer to one text: rows of all its results, affected rows of all its OK packets."""
+    """The reply to one text: the rows of all its results, the affected rows of all its OK packets."""
 
     rows: list[Row] = field(default_factory=list)
     affected: int = 0
@@ -68,7 +68,7 @@ class Connection(asyncio.Protocol):
         return self
 
     async def query(self, sql: str) -> ServerAnswer:
-        """Run *sql*, one statement or several, and return what all of them answered.
+        """Run *sql*, one statement or several, and return their combined reply.
 
         Raises:
             QueryError: the server refused one of them.
@@ -82,14 +82,14 @@ class Connection(asyncio.Protocol):
         return answer
 
     async def stream(self, sql: str) -> None:
-        """Run a statement whose result does not end; returns when its columns have arrived."""
+        """Run a statement whose result does not end; return when its columns have arrived."""
         self._streaming = True
         await self.query(sql)
 
     async def batches(self) -> list[tuple[int, list[Row]]]:
-        """Return what arrived on the stream since the last call, waiting for at least one row.
+        """Return the rows that arrived on the stream since the last call; wait for at least one.
 
-        Each batch is what one read of the socket completed, with the wall clock in nanoseconds at
+        Each batch holds the rows that one read of the socket completed, with the wall clock in nanoseconds at
         that read.
         """
         if not self._batches:
@@ -98,7 +98,7 @@ class Connection(asyncio.Protocol):
         return batches
 
     def close(self) -> None:
-        """Hang up, without a goodbye: also in the middle of a stream."""
+        """Close the connection without a goodbye, even in the middle of a stream."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -155,7 +155,7 @@ class Connection(asyncio.Protocol):
         match payload[0]:
             case 0x0A:
                 plugin = payload.rstrip(b"\0").rpartition(b"\0")[2]
-                # The salt does not matter: root has no password.
+                # The salt does not matter, because root has no password.
                 head = struct.pack("<IIB23x", CAPABILITIES, PACKET_BYTES_MAX, UTF8MB4)
                 login = head + b"root\0\0" + self._database + b"\0" + plugin + b"\0"
                 self._send(login, sequence + 1)
@@ -180,7 +180,7 @@ class Connection(asyncio.Protocol):
         elif first == 0xFF:
             self._read_error(payload)
         else:
-            self._columns = read_lenenc_int(payload, 0)[0] + 1  # and the EOF packet behind them
+            self._columns = read_lenenc_int(payload, 0)[0] + 1  # and the EOF packet after them
             self._read = self._read_column
 
     def _read_column(self, _sequence: int, _payload: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The Django project of `bench.workloads.frameworks`: settings and task; as a program it sends tasks at random moments."""
+"""The Django project of `bench.workloads.frameworks`: settings and task. Run as a program, it sends tasks at random moments."""
 
 # mypy: ignore-errors
 # Run where Django is installed, which need not be here.
@@ -11,7 +11,7 @@ import time
 import pymysql
 
 
-pymysql.version_info = (2, 2, 1, "final", 0)  # what Django asks of mysqlclient
+pymysql.version_info = (2, 2, 1, "final", 0)  # Django requires this version of mysqlclient
 pymysql.install_as_MySQLdb()
 SECRET_KEY = "of a bench"
 USE_TZ = True
@@ -31,7 +31,7 @@ DATABASES = {
 
 
 def main() -> None:
-    """Send as many tasks as the command line says, as many seconds apart on average as it says."""
+    """Send the given number of tasks at the given average interval in seconds."""
     import django
 
     django.setup()

@@ -1,7 +1,7 @@
 """Worker processes: consumers, producers and pollers, ready before the start, stopped after it.
 
-Clients run in processes of their own so that none of them waits for another's Python. Each is a
-coroutine that connects, says it is ready, waits for the common start, works, and returns a value.
+Clients run in separate processes so that none of them waits for another's Python. Each is a
+coroutine that connects, reports that it is ready, waits for the common start, works, and returns a value.
 """
 
 import asyncio
@@ -31,11 +31,11 @@ FORK: Final = multiprocessing.get_context("fork")
 
 
 class LabError(Exception):
-    """Something of the laboratory did not start, or broke, or was not done in time."""
+    """A part of the laboratory did not start, broke, or was not done in time."""
 
 
 class Signals:
-    """A worker's line to the parent."""
+    """A worker's connection to the parent."""
 
     def __init__(self, pipe: Pipe, progress: Any, slot: int) -> None:
         self._pipe, self._progress, self._slot = pipe, progress, slot
@@ -45,7 +45,7 @@ class Signals:
         loop.add_reader(pipe.fileno(), self._hear)
 
     async def start(self) -> int:
-        """Say that this worker is ready; return at the common start, given in wall-clock ns."""
+        """Report that this worker is ready; return the common start in wall-clock ns once it has come."""
         self._pipe.send(("ready", None))
         return await self._start_ns
 
@@ -54,9 +54,9 @@ class Signals:
         self._progress[self._slot] += more
 
     async def until_stopped(self, *work: Coroutine[Any, Any, None]) -> None:
-        """Run *work* until the parent says stop; an error in it ends the worker."""
+        """Run *work* until the parent stops it; an error in it ends the worker."""
         stop = asyncio.ensure_future(self.stopping.wait())
-        # Done when all are, or when one fails.
+        # Done when all have ended, or when one fails.
         working: asyncio.Future[Any] = asyncio.gather(*work)
         await asyncio.wait([stop, working], return_when=asyncio.FIRST_COMPLETED)
         if working.done():
@@ -80,7 +80,7 @@ Work = Callable[[Signals], Awaitable[Any]]
 
 
 class Worker:
-    """One process, which runs *work*."""
+    """One process that runs *work*."""
 
     def __init__(self, work: Work, progress: Any, slot: int) -> None:
         self._pipe, theirs = FORK.Pipe()
@@ -97,30 +97,30 @@ class Worker:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has returned. Raises LabError where it failed."""
+        """Whether it has returned. Raises LabError if it failed."""
         if not self._results and self._pipe.poll(0):
             self.result(0)
         return bool(self._results)
 
     def send(self, word: str, value: int = 0) -> None:
-        """Let it start, or ask it to return what it has."""
-        with contextlib.suppress(BrokenPipeError):  # it has ended; `result` tells how
+        """Send a signal: to start, or to stop and return the result."""
+        with contextlib.suppress(BrokenPipeError):  # it has ended; `result` reports how
             self._pipe.send((word, value))
 
     def result(self, seconds: float = END_S) -> Any:
-        """Wait for it to end and return what its coroutine returned."""
+        """Wait for it to end and return its coroutine's result."""
         if not self._results:
             self._results.append(self.receive("result", time.monotonic() + seconds))
         return self._results[0]
 
     def end(self) -> None:
-        """Kill it if it still runs."""
+        """Kill it if it is still running."""
         self._process.kill()
         self._process.join()
         self._pipe.close()
 
     def receive(self, expected: str, deadline: float) -> Any:
-        """Return what it sends. Raises LabError where it failed, or is not done in time."""
+        """Receive its next signal, which must be *expected*. Raises LabError if it failed or is late."""
         if not self._pipe.poll(max(deadline - time.monotonic(), 0)):
             raise LabError(f"a worker did not get to its {expected} in time")
         try:
@@ -140,13 +140,13 @@ class Fleet:
         self._workers: list[Worker] = []
 
     def add(self, work: Work) -> Worker:
-        """Start a process for *work*, which gets as far as its own `Signals.start`."""
+        """Start a process for *work*, which runs up to its own `Signals.start`."""
         worker = Worker(work, self._progress, len(self._workers))
         self._workers.append(worker)
         return worker
 
     def start(self) -> int:
-        """Wait until all are ready, let them start, and return the moment in wall-clock ns."""
+        """Wait until all are ready, start them, and return that moment in wall-clock ns."""
         deadline = time.monotonic() + READY_S
         for worker in self._workers:
             worker.receive("ready", deadline)
@@ -156,14 +156,14 @@ class Fleet:
         return now_ns
 
     def reach(self, workers: list[Worker], count: int, seconds: float) -> None:
-        """Return when *workers* have counted *count* messages.
+        """Wait until *workers* have counted *count* messages.
 
         Raises:
-            LabError: *seconds* are over, all have ended before that, or one of them failed.
+            LabError: *seconds* are over, all workers have ended before that, or one of them failed.
         """
         deadline = time.monotonic() + seconds
         while sum(worker.counted for worker in workers) < count:
-            # All are asked, for each may have failed; the last may have counted since the sum.
+            # Check all, for each may have failed. The last may have counted since the sum, so sum again.
             ended = sum(worker.has_ended for worker in workers) == len(workers)
             done = sum(worker.counted for worker in workers)
             if done < count and (ended or time.monotonic() > deadline):
@@ -192,20 +192,20 @@ class Fleet:
 def die_with_parent() -> None:
     """Have the kernel kill this process when the thread that forked it ends.
 
-    The harness forks from its only thread, so that is when the harness ends, however it does.
+    The harness forks from its only thread, so this happens whenever and however the harness ends.
     """
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def raise_file_limit() -> None:
-    """Allow as many open files as the system lets us: a thousand streams are two thousand."""
+    """Raise the limit of open files to the hard limit: a thousand streams need two thousand."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _run(work: Work, pipe: Pipe, progress: Any, slot: int) -> None:
     die_with_parent()
-    # Ctrl-C reaches the whole group; the parent decides what becomes of the workers.
+    # Ctrl-C reaches the whole group; the parent decides when to stop the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     async def main() -> Any:
@@ -213,7 +213,7 @@ def _run(work: Work, pipe: Pipe, progress: Any, slot: int) -> None:
 
     try:
         result = uvloop.run(main())
-        os.set_blocking(pipe.fileno(), True)  # the loop's reader had turned that off
+        os.set_blocking(pipe.fileno(), True)  # the loop's reader had turned this off
         pipe.send(("result", result))
-    except BaseException:  # noqa: BLE001 - whatever it is, the parent must learn of it
+    except BaseException:  # noqa: BLE001 - the parent must learn of any error
         pipe.send(("failed", traceback.format_exc()))

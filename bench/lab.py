@@ -1,7 +1,7 @@
-"""The laboratory: a durable server of our own, the proxy and MySQL Router before it.
+"""The laboratory: a durable server of our own, with the proxy and MySQL Router in front of it.
 
-All of it listens on loopback, lives in one temporary folder and ends with the harness: in order
-when a block is left, by the kernel's parent-death signal or the server's guard otherwise.
+Everything listens on loopback, lives in one temporary folder and ends with the harness: in order
+when a block is left, otherwise by the kernel's parent-death signal or the server's guard.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ HISTORY: Final = (
 )
 MYSQL9: Final = Path("/opt/mysql9")
 
-# A server somebody tuned: nothing here trades durability away.
+# A tuned server. No option trades durability away.
 SERVER_OPTIONS: Final = (
     "--max-connections=4000",
     "--innodb-buffer-pool-size=2G",
@@ -69,17 +69,17 @@ server_ssl_mode=DISABLED
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where clients connect, and the process behind it."""
+    """An address for clients, and the process behind it."""
 
     port: int
     pid: int
 
     def usage(self) -> Usage:
-        """Return what the process has used."""
+        """Return the resource usage of the process so far."""
         return usage(self.pid)
 
     def execute(self, sql: str, database: str | None = None) -> tuple[tuple[Any, ...], ...]:
-        """Run *sql* on a connection of its own, and return its rows."""
+        """Run *sql* on a separate connection and return its rows."""
         with (
             pymysql.connect(
                 host=HOST, port=self.port, user="root", database=database, autocommit=True
@@ -92,7 +92,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Keyspace:
-    """One keyspace of a proxy: the shards' servers, all with a database of the given name."""
+    """One keyspace of a proxy: the shards' servers, all with a database of the same name."""
 
     name: str
     servers: tuple[EmbeddedServer, ...]
@@ -100,7 +100,7 @@ class Keyspace:
 
 
 def sharded(*tables: str) -> Mapping[str, Any]:
-    """Return the vschema of a keyspace whose *tables* are divided by their `id`."""
+    """Return the vschema of a keyspace whose *tables* are sharded by `id`."""
     by_id = {"column_vindexes": [{"column": "id", "name": "hash"}]}
     vindexes = {"hash": {"type": "hash"}}
     return {"sharded": True, "vindexes": vindexes, "tables": dict.fromkeys(tables, by_id)}
@@ -113,14 +113,14 @@ class Meter:
         self._lab, self._processes = lab, processes
 
     def start(self) -> None:
-        """Begin to measure."""
+        """Start measuring."""
         self._before = self._now()
 
     def stop(self) -> dict[str, float]:
-        """Return what was used since `start`."""
+        """Return the usage since `start`."""
         now = self._now()
         used = {name: round(now[name] - before, 2) for name, before in self._before.items()}
-        # The second look's statements up to its own count, which is the last.
+        # Leave out the statements of this second measurement; its own count of statements comes last.
         return used | {"statements": used["statements"] - len(COUNTERS)}
 
     def _now(self) -> dict[str, float]:
@@ -131,7 +131,7 @@ class Meter:
 
 
 class Lab:
-    """Use as a context; `server` runs for as long as the block lasts."""
+    """The servers and proxies of a benchmark, as a context; `server` runs as long as the block lasts."""
 
     def __init__(self, family: Family | None = None) -> None:
         program = find_server(family)
@@ -164,7 +164,7 @@ class Lab:
         return self._servers[0]
 
     def server_number(self, number: int) -> EmbeddedServer:
-        """Return a server, started if it is the first time that it is asked for."""
+        """Return a server; start it on the first call."""
         while len(self._servers) <= number:
             server = EmbeddedServer(
                 self.folder / f"server-{len(self._servers) + 1}",
@@ -177,14 +177,14 @@ class Lab:
 
     @property
     def direct(self) -> Endpoint:
-        """The first server as clients see it."""
+        """The first server's own address."""
         assert self.server.pid is not None
         return Endpoint(self.server.port, self.server.pid)
 
     def execute(
         self, sql: str, database: str | None = None, server: EmbeddedServer | None = None
     ) -> tuple[tuple[Any, ...], ...]:
-        """Run *sql* straight on the server and return its rows."""
+        """Run *sql* directly on the server and return its rows."""
         where = server or self.server
         if where.port not in self._admins:
             self._admins[where.port] = pymysql.connect(
@@ -198,12 +198,12 @@ class Lab:
             return tuple(cursor.fetchall())
 
     def fresh_name(self) -> str:
-        """Return a table's name that no run had before."""
+        """Return a table name that no earlier run used."""
         self._tables += 1
         return f"queue_{self._tables}"
 
     def settle(self) -> None:
-        """Wait until InnoDB has purged what earlier runs left behind, for a bounded time."""
+        """Wait, for a bounded time, until InnoDB has purged the leftovers of earlier runs."""
         deadline = time.monotonic() + SETTLE_S
         while time.monotonic() < deadline:
             rows = self.execute(HISTORY)
@@ -212,12 +212,12 @@ class Lab:
             time.sleep(0.1)
 
     def meter(self, **processes: Endpoint) -> Meter:
-        """Return a meter of *processes* and the server itself."""
+        """Return a meter of *processes* and the server."""
         return Meter(self, {"server": self.direct, **processes})
 
     @contextlib.contextmanager
     def database(self, name: str, *servers: EmbeddedServer) -> Iterator[str]:
-        """Make a fresh database on *servers* (none: the first), and drop it in the end."""
+        """Create a fresh database on *servers* (none: the first), and drop it afterwards."""
         for server in servers or (self.server,):
             self.execute(f"DROP DATABASE IF EXISTS {name}", server=server)
             self.execute(f"CREATE DATABASE {name}", server=server)
@@ -237,10 +237,10 @@ class Lab:
         workers: int = 1,
         may_be_killed: bool = False,
     ) -> Iterator[Endpoint]:
-        """Run the proxy before *keyspace*, in a process of its own.
+        """Run the proxy in front of *keyspace*, in a separate process.
 
-        settings: further lines of its configuration's `[server]`.
-        workers: how many processes serve its port; above 1 they have a parent, which the process is then.
+        settings: more lines for its configuration's `[server]`.
+        workers: how many processes serve its port. Above 1, the endpoint's process is their parent.
         may_be_killed: the workload kills it.
         """
         self._started += 1
@@ -262,7 +262,7 @@ class Lab:
     def keyspace(
         self, name: str, *, shards: int = 1, vschema: Mapping[str, Any] | None = None
     ) -> Iterator[Endpoint]:
-        """Make a fresh database on so many servers, and run a proxy before them."""
+        """Create a fresh database on *shards* servers, and run a proxy in front of them."""
         servers = tuple(map(self.server_number, range(shards)))
         with (
             self.database(name, *servers),
@@ -274,12 +274,12 @@ class Lab:
     def fleet_of_two(
         self, name: str, *, may_be_killed: bool = False
     ) -> Iterator[tuple[Endpoint, Endpoint]]:
-        """Make a fresh database with a fleet before it, of which the first member dispatches."""
+        """Create a fresh database with a fleet of two in front of it, whose first member is the dispatcher."""
         keyspace = Keyspace(name, (self.server,))
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.database(name))
             dispatcher = stack.enter_context(self.proxy(keyspace, may_be_killed=may_be_killed))
-            # The first keeps the shard's messages, so it is to have them before there is another.
+            # The first member must be the dispatcher before the second one starts.
             await_members(dispatcher, f"dispatches = '{name}/-'", 1)
             other = stack.enter_context(self.proxy(keyspace))
             for proxy in (dispatcher, other):
@@ -287,17 +287,17 @@ class Lab:
             yield dispatcher, other
 
     def server_pids(self) -> list[int]:
-        """Return the process ids of the servers that run."""
+        """Return the process ids of the running servers."""
         return [server.pid for server in self._servers if server.pid is not None]
 
     def proxy_log(self) -> str:
-        """Return the end of what the last proxy logged."""
+        """Return the end of the last proxy's log."""
         log = self.folder / f"proxy-{self._started}.log"
         return tail(log).strip() if log.exists() else ""
 
     @contextlib.contextmanager
     def router(self) -> Iterator[Endpoint]:
-        """Run MySQL Router before the first server; only where `router_program` is not None."""
+        """Run MySQL Router in front of the first server. Call only if `router_program` is not None."""
         program = router_program()
         assert program is not None
         folder = self.folder / "router"
@@ -319,7 +319,7 @@ class Lab:
 
 
 def await_members(proxy: Endpoint, condition: str, count: int) -> None:
-    """Wait until *proxy* knows *count* members of its fleet of which *condition* is true.
+    """Wait until *proxy* lists *count* members of its fleet that match *condition*.
 
     Raises:
         LabError: it never does.
@@ -332,6 +332,6 @@ def await_members(proxy: Endpoint, condition: str, count: int) -> None:
 
 
 def router_program() -> Path | None:
-    """Return MySQL Router's program, None where it is not installed."""
+    """Return MySQL Router's program, or None if it is not installed."""
     found = shutil.which("mysqlrouter") or shutil.which("mysqlrouter", path=MYSQL9 / "bin")
     return Path(found) if found else None

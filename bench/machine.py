@@ -1,4 +1,4 @@
-"""What the figures depend on: this machine, and what single processes use of it."""
+"""The machine that the figures depend on, and the resources that single processes use."""
 
 import os
 import platform
@@ -14,7 +14,7 @@ TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a process has used so far, or holds now."""
+    """The resources that a process has used so far, or holds now."""
 
     cpu_s: float
     rss_bytes: int
@@ -22,7 +22,7 @@ class Usage:
 
 
 def usage(pid: int) -> Usage:
-    """Return what the process *pid*, all its threads together, has used."""
+    """Return the usage of the process *pid*, all its threads together."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     status = dict(line.split(":", 1) for line in lines)
@@ -31,9 +31,9 @@ def usage(pid: int) -> Usage:
 
 
 class Disturbance:
-    """How busy others keep this machine, from now until `percent` is asked for.
+    """How busy other processes keep this machine, from now until `percent` is called.
 
-    By then all processes started in between must have ended, except *lasting* ones.
+    By then, all processes started in between must have ended, except *lasting* ones.
     """
 
     def __init__(self, lasting: Callable[[], Iterable[int]]) -> None:
@@ -41,14 +41,14 @@ class Disturbance:
         self._before = self._look()
 
     def percent(self) -> float:
-        """Return the share of all processors' time that went to other work than ours."""
+        """Return the percentage of all processors' time that other processes used."""
         other_s, all_s = (
             now - then for now, then in zip(self._look(), self._before, strict=True)
         )
         return max(other_s / max(all_s, 1e-9), 0) * 100
 
     def _look(self) -> tuple[float, float]:
-        """Return the seconds of all processors since the machine's start that went to other work, and all."""
+        """Return the processor seconds since boot that other processes used, and those of all processors."""
         own_s = sum(usage(pid).cpu_s for pid in self._lasting())
         for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
             used = resource.getrusage(who)
@@ -60,7 +60,7 @@ class Disturbance:
 
 
 def facts() -> str:
-    """Return this machine in a line."""
+    """Describe this machine in one line."""
     cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
     return (
         f"{cores} cores, Linux {platform.release()}, "

@@ -1,7 +1,7 @@
-"""The message table of all workloads, what is written to it, and what is checked in it.
+"""The message table of all workloads: create it, fill it, and audit it.
 
-The opponents' table is the same one without the comment, so the proxy leaves it alone, and with
-the index in the order that is best for them.
+The opponents use the same table without the comment, so that the proxy leaves it alone, and with
+the order of the index that suits them best.
 """
 
 import contextlib
@@ -14,26 +14,26 @@ from streamfrom.proxy.embedded.servers import EmbeddedServer, Family
 
 
 BODY: Final = '{{"number": {}, "kind": "benchmark", "text": "{}"}}'
-TEXT_BYTES: Final = 50  # which makes a body of about 100 bytes
-# Rows a statement makes at most: half a million keep a transaction's undo log moderate.
+TEXT_BYTES: Final = 50  # makes a body of about 100 bytes
+# The maximum number of rows per statement: half a million keep a transaction's undo log moderate.
 FILL_ROWS: Final = 500_000
 NS_PER_S: Final = 1_000_000_000
-# Of the tenants of message `n`, one has half of all messages; the others take turns.
+# The tenants of message `n`: one has half of all messages; the others take turns.
 TENANTS: Final = 1000
 ONE_HAS_HALF: Final = f"IF(n % 2, 0, 1 + n DIV 2 % {TENANTS - 1})"
 
 
 class AuditError(LabError):
-    """A run lost a message or made one up: its figures are worth nothing."""
+    """A run lost or invented a message, so its figures are worthless."""
 
 
 def audit(sent: Iterable[int], received: Iterable[int], acked: Iterable[int]) -> int:
-    """Compare the ids *sent* with those *received* (in any order, maybe twice) and *acked*.
+    """Compare the ids *sent* with those *received* (in any order, possibly twice) and *acked*.
 
-    Returns: how many deliveries were not the first: at-least-once allows them.
+    Returns: the number of redeliveries, which at-least-once allows.
 
     Raises:
-        AuditError: a message was lost or not acknowledged, or is one that was never sent.
+        AuditError: a message was lost, not acknowledged, or never sent.
     """
     sent_set, acked_set, deliveries = set(sent), set(acked), list(received)
     received_set = set(deliveries)
@@ -54,8 +54,8 @@ def audit(sent: Iterable[int], received: Iterable[int], acked: Iterable[int]) ->
 def create_table(name: str, *, comment: bool, settings: str = "") -> str:
     """Return CREATE TABLE; with the *comment* it is a message table, else the opponents'.
 
-    Nothing is sent twice within a run (vt_ack_wait) unless it really was lost, and nothing is
-    purged before it was audited.
+    vt_ack_wait is so long that only a lost message is redelivered within a run, and nothing is
+    purged before the audit.
     """
     text = (
         f"vitess_message,vt_ack_wait=120,vt_purge_after=86400,vt_batch_size=100,"
@@ -75,11 +75,11 @@ def create_table(name: str, *, comment: bool, settings: str = "") -> str:
 def fresh_table(
     lab: Lab, target: Endpoint, database: str, *, settings: str = ""
 ) -> Iterator[str]:
-    """Make an empty table, and drop it in the end; the proxy's is a message table.
+    """Create an empty table, and drop it afterwards; through the proxy it is a message table.
 
-    target: where CREATE TABLE goes: through the proxy, which so knows its table at once, or
-        straight to the server.
-    settings: further keys of its comment, each with a comma before it.
+    target: where to send CREATE TABLE: to the proxy, which then knows its table at once, or
+        directly to the server.
+    settings: more keys for its comment, each preceded by a comma.
     """
     name = lab.fresh_name()
     comment = target != lab.direct
@@ -93,19 +93,19 @@ def fresh_table(
 def backlog(
     lab: Lab, target: Endpoint, database: str, count: int, *, settings: str = ""
 ) -> Iterator[str]:
-    """Make a table as `fresh_table` with *count* due messages, ids from 1, written straight on the server."""
+    """Create a table like `fresh_table` with *count* due messages, ids from 1, written directly on the server."""
     with fresh_table(lab, target, database, settings=settings) as table:
         fill(lab, database, table, "id, message", f"n, REPLACE('{body('#')}', '#', n)", count)
         yield table
 
 
 def body(number: object) -> str:
-    """Return one message's JSON."""
+    """Return the JSON of one message."""
     return BODY.format(number, "x" * TEXT_BYTES)
 
 
 def insert(table: str, ids: Sequence[int], due_ns: Sequence[int] = ()) -> str:
-    """Return the INSERT of messages that are due at once, or at the given moments."""
+    """Return the INSERT of messages that are due at once, or at *due_ns*."""
     if due_ns:
         rows = (f"({id_},'{body(id_)}',{due})" for id_, due in zip(ids, due_ns, strict=True))
     else:
@@ -115,7 +115,7 @@ def insert(table: str, ids: Sequence[int], due_ns: Sequence[int] = ()) -> str:
 
 
 def ack(table: str, ids: Sequence[int], now_ns: int) -> str:
-    """Return the acknowledgement, which is the same for both sides."""
+    """Return the acknowledgement, the same for both sides."""
     return (
         f"UPDATE {table} SET time_acked = {now_ns}, time_next = NULL"
         f" WHERE id IN ({','.join(map(str, ids))}) AND time_acked IS NULL"
@@ -131,7 +131,7 @@ def fill(
     count: int,
     server: EmbeddedServer | None = None,
 ) -> None:
-    """Write *count* rows made on the server itself, the first one by default.
+    """Insert *count* rows that the server generates, on the first one by default.
 
     values: SQL expressions in which `n` counts from 1.
     """
@@ -146,7 +146,7 @@ def fill(
                 f" WHERE n < {last}) SELECT {values} FROM s"
             )
         lab.execute(f"INSERT INTO {table} ({columns}) {select}", database, server)
-    # Or an optimizer that remembers an empty table scans it all for a hundred ids.
+    # Otherwise an optimizer that remembers an empty table scans all of it for a hundred ids.
     lab.execute(f"ANALYZE TABLE {table}", database, server)
 
 
@@ -154,10 +154,10 @@ def fill(
 def tenant_queue(
     lab: Lab, proxy: Endpoint, database: str, settings: str, tenant: str, count: int
 ) -> Iterator[str]:
-    """Make a queue with *count* due messages of 100 bytes, ids from 1, and drop it in the end.
+    """Create a queue with *count* due messages of 100 bytes, ids from 1, and drop it afterwards.
 
-    settings: those of its `WITH`; the column for a key is `tenant`, 2 for messages to come.
-    tenant: whose message `n` is, an SQL expression.
+    settings: the settings of its `WITH`; a key column is `tenant`, 2 for later messages.
+    tenant: the tenant of message `n`, as an SQL expression.
     """
     name = lab.fresh_name()
     proxy.execute(
@@ -179,9 +179,9 @@ def audited(
     received: Sequence[int],
     above: int = 0,
 ) -> int:
-    """Audit the messages of a run whose ids are above some number; see `audit`.
+    """Audit the messages of a run whose ids are above *above*; see `audit`.
 
-    Parked messages, which no run is to deliver, have ids below 0.
+    Parked messages, which no run delivers, have ids below 0.
     """
     acked = f"SELECT id FROM {table} WHERE time_acked IS NOT NULL AND id > {above}"
     acked_ids = (int(row[0]) for row in lab.execute(acked, database))

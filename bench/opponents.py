@@ -1,8 +1,8 @@
 """The opponents: the tuned SKIP LOCKED loop that every team would write, and pollers.
 
-The loop is given its best: READ COMMITTED, the claim by the poller index, both writes by primary
+The loop gets the best conditions: READ COMMITTED, a claim by the poller index, both writes by primary
 key, no round trip for BEGIN or COMMIT (they travel with their statements), and the lean client in
-as many processes as make it fastest (`bench.workloads.drain` tries them all). Its table has the
+as many processes as make it fastest (`bench.workloads.drain` tries several). Its table has the
 poller index in ascending order: backward scans with SKIP LOCKED are slow, on MySQL up to 15 times.
 """
 
@@ -30,7 +30,7 @@ def loops(
     batch: int = POLL_BATCH,
     poll: bool = False,
 ) -> Work:
-    """Return *workers* loops that claim *batch* rows, and ack them; at the end they return, or look again every 100 ms."""
+    """Return *workers* loops that claim *batch* rows and ack them. Without rows they return or, with *poll*, retry every 100 ms."""
 
     enough = batch if poll else 1
 
@@ -46,10 +46,10 @@ def loops(
                 pass
 
         async def look(number: int, connection: Connection) -> None:
-            # Spread over the interval, as workers started at any moment would be.
+            # Spread over the interval, like workers started at random moments.
             await asyncio.sleep(POLL_S * number / workers)
             while True:
-                # A look that finds nothing is one statement, and it locks nothing.
+                # A poll that finds nothing is one statement and locks nothing.
                 if (await connection.query(_select("1", table, 1))).rows:
                     await drain(connection)
                 await asyncio.sleep(POLL_S)
@@ -68,11 +68,11 @@ def loops(
 async def _turn(
     connection: Connection, table: str, batch: int, received: Received, signals: Signals
 ) -> int:
-    """Claim, receive and acknowledge up to *batch* messages; return how many there were."""
+    """Claim, receive and acknowledge up to *batch* messages; return their number."""
     select = _select("id, message", table, batch)
     answer = await connection.query(f"BEGIN; {select} FOR UPDATE SKIP LOCKED")
     if not answer.rows:
-        # Even so it may have locked index records of rows it skipped.
+        # It may still have locked index records of skipped rows.
         await connection.query("COMMIT")
         return 0
     ids = [int(row[0] or 0) for row in answer.rows]

@@ -1,4 +1,4 @@
-"""What a workload is given: the laboratory, how thorough to be, and where to report progress."""
+"""The input of a workload: the laboratory, how thorough to be, and where to report progress."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ B = TypeVar("B")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a workload is to run.
+    """How to run a workload.
 
-    quick: one pair of runs, shorter and with fewer rows; for a look, not for a verdict.
+    quick: one pair of runs, shorter and with fewer rows; for a first impression, not for a verdict.
     say: prints a line of progress.
     """
 
@@ -27,21 +27,21 @@ class Plan:
 
     @property
     def pairs(self) -> int:
-        """How many times each side runs."""
+        """How many times to run each side."""
         return 1 if self.quick else 3
 
     def size(self, full: int, quick: int) -> int:
-        """Return the number that fits the plan: rows, seconds."""
+        """Return the number of rows or seconds that fits the plan."""
         return quick if self.quick else full
 
     def ratio_at_least(self, *, mariadb: float, mysql: float) -> Target:
-        """Return what the design promises of a ratio on the server that is measured."""
+        """Return the design's goal for a ratio on the server that is measured."""
         return ratio_at_least(mysql if self.lab.server.family is Family.MYSQL else mariadb)
 
     def interleaved(
         self, ours: Callable[[], A], theirs: Callable[[], B]
     ) -> tuple[list[A], list[B]]:
-        """Run both sides in turn, so that what disturbs the machine disturbs both alike."""
+        """Run both sides in turn, so that disturbances of the machine affect both alike."""
         pairs = []
         for number in range(1, self.pairs + 1):
             self.say(f"  pair {number} of {self.pairs}")

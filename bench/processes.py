@@ -1,4 +1,4 @@
-"""Programs of the laboratory that are no servers of our own: they listen, and end with us."""
+"""Other programs of the laboratory: they listen, and end with us."""
 
 import contextlib
 import os
@@ -29,13 +29,13 @@ def process(
     may_be_killed: bool = False,
     environ: Mapping[str, str] | None = None,
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run *program* with its output in *log*; SIGTERM ends it, SIGKILL if it takes too long.
+    """Run *program* with its output in *log*; end it by SIGTERM, or SIGKILL if it takes too long.
 
-    may_be_killed: the workload kills it, so that it is no failure if it has ended before.
-    environ: variables beyond or instead of ours.
+    may_be_killed: the workload kills it, so an earlier end is no failure.
+    environ: variables added to ours or overriding them.
 
     Raises:
-        LabError: it ended by itself.
+        LabError: it ended on its own.
     """
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -45,7 +45,7 @@ def process(
             stderr=subprocess.STDOUT,
             cwd=ROOT,
             env=os.environ | (environ or {}),
-            preexec_fn=die_with_parent,  # noqa: PLW1509 - the harness has but one thread
+            preexec_fn=die_with_parent,  # noqa: PLW1509 - the harness has only one thread
             start_new_session=True,
         )
     try:
@@ -66,9 +66,9 @@ def output(
     stdout: int = subprocess.PIPE,
     environ: Mapping[str, str] | None = None,
 ) -> str:
-    """Run a program and return what it prints; nothing where *stdout* is not a pipe.
+    """Run a program and return its output, or nothing if *stdout* is not a pipe.
 
-    environ: variables beyond or instead of ours.
+    environ: variables added to ours or overriding them.
 
     Raises:
         LabError: it failed.
@@ -90,7 +90,7 @@ def output(
 
 
 def logged_port(process: "subprocess.Popen[bytes]", log: Path) -> int:
-    """Return the port that the program says in its log that it listens on."""
+    """Return the port that the program logs when it listens."""
     deadline = time.monotonic() + START_S
     while not (found := LISTENING.search(log.read_text(errors="replace"))):
         if process.poll() is not None or time.monotonic() > deadline:
@@ -103,7 +103,7 @@ def logged_port(process: "subprocess.Popen[bytes]", log: Path) -> int:
 def serving(
     program: list[str], log: Path, port: int, environ: Mapping[str, str] | None = None
 ) -> Iterator[int]:
-    """Run *program* as `process`, and give its number once it listens at *port*."""
+    """Run *program* like `process`, and yield its *port* once it listens there."""
     deadline = time.monotonic() + 2 * START_S
     with process(program, log, environ=environ) as running:
         while True:
@@ -118,5 +118,5 @@ def serving(
 
 
 def tail(log: Path) -> str:
-    """Return the end of a log, on lines of its own."""
+    """Return the end of a log, on separate lines."""
     return "\n" + log.read_text(errors="replace")[-3000:]

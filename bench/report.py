@@ -1,4 +1,4 @@
-"""Figures, goals, and the one table they end in."""
+"""Figures, goals, and the one table that shows them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from rich.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the design promises of one figure: "≥" or "≤" a limit.
+    """The design's goal for one figure: "≥" or "≤" a limit.
 
-    of_ratio: the limit is one of the ratio, ours to theirs; otherwise of our figure itself.
+    of_ratio: the limit applies to the ratio, ours to theirs; otherwise to our figure.
     """
 
     goal: str
@@ -23,11 +23,11 @@ class Target:
     of_ratio: bool = True
 
     def is_met(self, value: float) -> bool:
-        """Return whether *value* keeps the promise."""
+        """Return whether *value* meets the goal."""
         return value >= self.limit if self.goal == "≥" else value <= self.limit
 
     def text(self, unit: str) -> str:
-        """Return the promise as the table shows it."""
+        """Return the goal as text for the table."""
         if not self.of_ratio:
             return f"{self.goal} {number(self.limit)} {unit}"
         if self.goal == "≤" and self.limit < 1:
@@ -39,8 +39,8 @@ class Target:
 class Figure:
     """One line of the table.
 
-    ours, theirs: values of the same unit, one a run; theirs is None where the promise is absolute.
-    against: what theirs is.
+    ours, theirs: values of the same unit, one per run; theirs is None if the goal is absolute.
+    against: the name of the opponent.
     """
 
     name: str
@@ -52,18 +52,18 @@ class Figure:
 
     @property
     def ratios(self) -> Sequence[float] | None:
-        """Ours to theirs, pair by pair where the runs were pairs, else median to median."""
+        """Ours to theirs, pair by pair if there are as many runs of each, else median to median."""
         if self.theirs is None:
             return None
         ours, theirs = self.ours, self.theirs
         if len(ours) != len(theirs):
             ours, theirs = (median(ours),), (median(theirs),)
-        # A side without a single query or millisecond counts as the least that can be told.
+        # Avoid a division by zero: a side may have no query or take less than a measurable time.
         return [a / max(b, 1e-9) for a, b in zip(ours, theirs, strict=True)]
 
     @property
     def is_met(self) -> bool | None:
-        """Whether the promise is kept, by the median; None where there is none."""
+        """Whether the median meets the goal, or None if there is no goal."""
         if self.target is None:
             return None
         values = self.ratios if self.target.of_ratio else self.ours
@@ -71,7 +71,7 @@ class Figure:
         return self.target.is_met(median(values))
 
     def cells(self) -> tuple[str, ...]:
-        """Return the line as the table shows it."""
+        """Return the cells of the line."""
         return (
             self.name,
             f"{number(median(self.ours))} {self.unit}",
@@ -91,7 +91,7 @@ def figure(
     theirs: Iterable[float] | None = None,
     target: Target | None = None,
 ) -> Figure:
-    """Return a figure of both sides' values, one a run."""
+    """Return a figure of both sides' values, one per run."""
     their_values = None if theirs is None else list(theirs)
     return Figure(name, unit, list(ours), against, their_values, target)
 
@@ -103,7 +103,7 @@ def percentile_figures(
     theirs: Sequence[Sequence[float]],
     *goals: tuple[float, Target | None],
 ) -> list[Figure]:
-    """Return a figure for each percentile of *goals*; a run is milliseconds in order of size."""
+    """Return a figure for each percentile of *goals*; a run is a sorted list of milliseconds."""
     return [
         figure(
             f"{name}, p{percent:g}",
@@ -117,7 +117,7 @@ def percentile_figures(
     ]
 
 
-# The promise that ours is so many times theirs, or that our figure itself is so much.
+# Goals for the ratio, ours to theirs, and for our figure.
 ratio_at_least = partial(Target, "≥")
 ratio_at_most = partial(Target, "≤")
 value_at_least = partial(Target, "≥", of_ratio=False)
@@ -128,7 +128,7 @@ HEADER: Final = (
     *("figure", "streamfrom", "opponent", "measured against"),
     *("ratio (spread)", "goal", "met"),
 )
-# As wide as a terminal on half a screen.
+# Fits a terminal on half a screen.
 COLUMNS: Final = 100
 
 
@@ -156,7 +156,7 @@ def percentile(ordered: Sequence[float], percent: float) -> float:
 
 
 def number(value: float) -> str:
-    """Return *value* with about three significant digits and no exponent."""
+    """Format *value* with about three significant digits and no exponent."""
     size = abs(value)
     if size >= 10_000:
         return f"{value / 1000:,.1f}k" if size < 1_000_000 else f"{value / 1_000_000:,.2f}M"

@@ -19,11 +19,11 @@ WARM_UP_S = 1.0
 
 @dataclass(slots=True)
 class Steady:
-    """What a steady run gave.
+    """The result of a steady run.
 
-    delivered_per_second: messages that reached a consumer while the producer ran, a second.
-    from_commit_ms: how long each message took from its COMMIT's answer to the consumer, in order
-        of size.
+    delivered_per_second: messages per second that reached a consumer while the producer ran.
+    from_commit_ms: how long each message took from its COMMIT's reply to the consumer,
+        sorted.
     """
 
     delivered_per_second: float
@@ -70,7 +70,7 @@ def steady(
     facts |= {"sent": len(sent.ids), "duplicates": duplicates}
     warm_ns = start_ns + int(WARM_UP_S * messages.NS_PER_S)
     from_commit = sorted(
-        # A row may overtake its COMMIT's answer; that is no negative time.
+        # A row may arrive before its COMMIT's reply; do not count a negative time.
         max(first_ns[id_] - committed, 0) / 1e6
         for id_, committed in zip(sent.ids, sent.committed_ns, strict=True)
         if committed >= warm_ns

@@ -1,6 +1,6 @@
-"""The workload `spark`: the package `spark` at work on two shards, in one Spark session of two threads.
+"""The workload `spark`: the package `spark` on two shards, in one Spark session of two threads.
 
-It runs by name alone (`./dev bench spark`), because it needs a JVM and half a gigabyte of packages.
+It runs only by name (`./dev bench spark`), because it needs a JVM and half a gigabyte of packages.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ SETTINGS: Final = {
 
 @contextlib.contextmanager
 def session() -> Iterator[Any]:
-    """Run Spark for as long as the block lasts; its failures are the laboratory's.
+    """Run Spark for as long as the block lasts; convert its failures to LabError.
 
     Raises:
         LabError: Java or the JDBC driver is missing, or a job failed.
@@ -48,11 +48,11 @@ def session() -> Iterator[Any]:
 
 
 def _end(spark: Any) -> None:
-    """Stop Spark and its JVM too, which would otherwise be counted as other people's work."""
+    """Stop Spark and its JVM, which would otherwise count as load from other processes."""
     gateway = spark.sparkContext._gateway
     spark.stop()
     gateway.shutdown()
-    # It ends when nobody is at the other end of this pipe.
+    # The JVM ends when this pipe is closed.
     gateway.proc.stdin.close()
     gateway.proc.wait(30)
 

@@ -1,4 +1,4 @@
-"""A message table as a stream of Spark, and archived: each run begins with a table of its own and ends with a count."""
+"""A message table as a Spark stream, and its archive. Each run begins with a fresh table and ends with a count."""
 
 import time
 from pathlib import Path
@@ -17,9 +17,9 @@ ACKED: Final = (500_000, 100_000)
 
 
 def stream(spark: Any, shards: Shards) -> list[Figure]:
-    """Drain a queue by batches of 10,000 into nothing, from the query's start to the last acknowledgement."""
+    """Drain a queue in batches of 10,000 into nothing, from the query's start to the last acknowledgement."""
     count = shards.plan.size(*MESSAGES)
-    _drain(spark, shards, 2 * BATCH)  # the first seconds of a JVM
+    _drain(spark, shards, 2 * BATCH)  # the first seconds of a JVM are slow
     rates = []
     for _ in range(shards.plan.pairs):
         rates.append(count / _drain(spark, shards, count))
@@ -32,7 +32,7 @@ def _drain(spark: Any, shards: Shards, count: int) -> float:
     """Return the seconds that a query takes for *count* messages.
 
     Raises:
-        AuditError: it did not acknowledge them all.
+        AuditError: it did not acknowledge all of them.
     """
     with shards.table(count), TemporaryDirectory() as checkpoint:
         frame = spark.readStream.format("streamfrom").options(**shards.source)
@@ -49,7 +49,7 @@ def _drain(spark: Any, shards: Shards, count: int) -> float:
 
 
 def archived(spark: Any, shards: Shards) -> list[Figure]:
-    """Archive acknowledged messages: read, written, verified and published."""
+    """Archive acknowledged messages: read, write, verify and publish."""
     count = shards.plan.size(*ACKED)
     _archive(spark, shards, count // 10)
     rates = []

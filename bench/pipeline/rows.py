@@ -1,4 +1,4 @@
-"""Reading a whole table: Spark's JDBC source through the proxy and direct, and the source `streamfrom`."""
+"""Read a whole table by Spark's JDBC source, through the proxy and direct, and by the source `streamfrom`."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ ROWS: Final = (1_000_000, 200_000)
 
 
 def reads(spark: Any, shards: Shards) -> list[Figure]:
-    """Compare the three ways to read all rows, a partition for each shard."""
+    """Compare three ways to read all rows, with one partition per shard."""
     plan = shards.plan
     rows = plan.size(*ROWS)
 
@@ -27,7 +27,7 @@ def reads(spark: Any, shards: Shards) -> list[Figure]:
 
     def rate(name: str) -> float:
         before_s = shards.proxy.usage().cpu_s
-        # Each asks for columns at another moment, before or after the read begins: all of it counts.
+        # Each queries the columns at a different moment, before or after the read begins, so time all of it.
         start_s = time.perf_counter()
         run_through(ways[name]())
         value = rows / (time.perf_counter() - start_s)
@@ -37,7 +37,7 @@ def reads(spark: Any, shards: Shards) -> list[Figure]:
 
     jdbc, direct, source = (partial(rate, name) for name in ways)
     with shards.table(rows):
-        # What the JVM compiles in its first seconds is nobody's speed.
+        # The first seconds go into the JVM's compilation, so leave them out.
         for warm_up in (jdbc, direct, source, source, jdbc, direct):
             warm_up()
         proxied, straight = plan.interleaved(jdbc, direct)

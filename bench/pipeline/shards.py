@@ -1,4 +1,4 @@
-"""The keyspace of the benchmark: one message table on two servers, filled there."""
+"""The keyspace of the benchmark: one message table on two servers, filled on the servers."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,14 +15,14 @@ from streamfrom.spark.endpoint import Endpoint
 DATABASE: Final = "pipeline"
 TABLE: Final = "queue"
 SHARDS: Final = ("-80", "80-")
-# Messages are acknowledged one each microsecond, beginning so long ago: a window that is closed, and not yet purged.
+# One message is acknowledged per microsecond, from this long ago: the window is closed, but not yet purged.
 ACKED_AGO_NS: Final = 3_600 * messages.NS_PER_S
 BODY: Final = "CONCAT('{\"number\": ', n, ', \"text\": \"', REPEAT('x', 50), '\"}')"
 
 
 @dataclass(frozen=True, slots=True)
 class Shards:
-    """Two shards: where Spark finds them, through the proxy and direct."""
+    """Two shards and their addresses for Spark, through the proxy and direct."""
 
     plan: Plan
     proxy: Process
@@ -34,7 +34,7 @@ class Shards:
 
     @property
     def direct(self) -> Sequence[Endpoint]:
-        """Each shard's server itself."""
+        """The server of each shard."""
         servers = (self.plan.lab.server_number(number) for number in range(len(SHARDS)))
         return [Endpoint(HOST, server.port, "root", DATABASE) for server in servers]
 
@@ -47,13 +47,13 @@ class Shards:
     def table(self, rows: int, acked_ns: int | None = None) -> Iterator[None]:
         """Fill the table with *rows* messages of about 100 bytes, half of them on each shard.
 
-        acked_ns: when the first one was acknowledged, the others a microsecond after each other; None: all are due.
+        acked_ns: when the first one was acknowledged; each other one follows a microsecond later. None: all are due.
         """
         self.proxy.execute(messages.create_table(TABLE, comment=True), DATABASE)
         lab = self.plan.lab
         try:
             for number in range(len(SHARDS)):
-                # Whoever asks a shard by its name does not ask where a row should be.
+                # A read by shard name does not check where a row belongs.
                 columns, values = "id, message", f"{number} + 2 * n, {BODY}"
                 if acked_ns is not None:
                     columns += ", epoch, time_next, time_acked"
@@ -66,7 +66,7 @@ class Shards:
             self.proxy.execute(f"DROP TABLE {TABLE}", DATABASE)
 
     def acked(self) -> int:
-        """Return how many messages are acknowledged."""
+        """Return the number of acknowledged messages."""
         lab, count = self.plan.lab, f"SELECT COUNT(time_acked) FROM {TABLE}"
         servers = map(lab.server_number, range(len(SHARDS)))
         return sum(int(lab.execute(count, DATABASE, server)[0][0]) for server in servers)
@@ -74,6 +74,6 @@ class Shards:
 
 @contextmanager
 def two_shards(plan: Plan) -> Iterator[Shards]:
-    """Run the proxy before two servers."""
+    """Run the proxy in front of two servers."""
     with plan.lab.keyspace(DATABASE, shards=len(SHARDS), vschema=sharded(TABLE)) as proxy:
         yield Shards(plan, proxy)

@@ -1,4 +1,4 @@
-"""The workloads by name, in the order of the table; those on request run by their names alone."""
+"""The workloads by name, in the order of the table; those on request run only by name."""
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,13 +36,13 @@ WORKLOADS: Final[Mapping[str, Callable[[Plan], Sequence[Figure]]]] = {
 
 
 def spark(plan: Plan) -> Iterable[Figure]:
-    """The package `spark` on two shards: reads, the stream, the archive.
+    """Run the package `spark` on two shards: reads, the stream, the archive.
 
     Raises:
         LabError: Spark is not installed.
     """
     try:
-        # The only workload that needs what the extra `spark` installs.
+        # The only workload that needs the packages of the extra `spark`.
         from bench import pipeline
     except ModuleNotFoundError as error:
         raise LabError(f"{error}: pip install '.[spark]'") from error
@@ -50,8 +50,8 @@ def spark(plan: Plan) -> Iterable[Figure]:
 
 
 def frameworks(plan: Plan) -> Iterable[Figure]:
-    """Celery, Django's tasks and the worker library. Fetches packages of PyPI and Debian."""
-    # The only workload that needs the clients, which need not be installed.
+    """Run Celery, Django's tasks and the worker library. Downloads packages from PyPI and Debian."""
+    # The only workload that needs the clients, which may not be installed.
     sys.path.append(str(ROOT / "clients/python"))
     from bench.workloads.frameworks import celery, django, worker_library
 

@@ -1,7 +1,7 @@
-"""A healthy client next to clients that mean harm, or send what a careless program sends.
+"""A healthy client next to clients that do harm, or send what a careless program sends.
 
-The healthy one asks for a row by its key every 20 ms. Its waits count from the moment that its
-schedule gave, so that a stall is not left out of the percentile (coordinated omission).
+The healthy one selects a row by its key every 20 ms. Its waits count from the scheduled moment,
+so that a stall is not left out of the percentile (coordinated omission).
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from bench.report import Figure, figure, percentile, value_at_most
 
 PERIOD_S: Final = 0.02
 IDLE_S: Final = (3, 1)
-# An attack that takes longer is cut off; what it did so far counts.
+# A longer attack is cut off; its effect up to then counts.
 ATTACK_S_MAX: Final = 60.0
 AFTER_S: Final = 0.5
 ROWS: Final = (450_000, 45_000)
@@ -39,7 +39,7 @@ account = "shared"
 
 
 def attacks(plan: Plan) -> list[Figure]:
-    """The healthy client's p99 and longest wait during each attack; the proxy's memory."""
+    """Measure the healthy client's p99 and longest wait during each attack, and the proxy's memory."""
     lab = plan.lab
     both = (lab.server_number(0), lab.server_number(1))
     keyspace = Keyspace(DATABASE, both, sharded(*TABLES))
@@ -54,7 +54,7 @@ def attacks(plan: Plan) -> list[Figure]:
         with lab.proxy(keyspace, settings=SETTINGS) as proxy:
             idle = _beside(proxy, None, plan.size(*IDLE_S))
         for each in every_attack(rows, quick=plan.quick):
-            # A process for each: what one leaves in memory is not taken for another's.
+            # One proxy process per attack, so that memory left by one is not attributed to another.
             with lab.proxy(keyspace, settings=SETTINGS) as proxy:
                 found = _beside(proxy, each)
             longest_ms, idle_ms = [found["longest_ms"]], [idle["longest_ms"]]
@@ -65,7 +65,7 @@ def attacks(plan: Plan) -> list[Figure]:
 
 
 def _beside(proxy: Endpoint, attack: Named | None, idle_s: float = 0.0) -> dict[str, float]:
-    """Return the waits during *attack*, and the proxy's memory before, at most, and after."""
+    """Return the waits during *attack*, and the proxy's memory before, at its peak, and after."""
     with Fleet() as fleet:
         healthy = fleet.add(_healthy(proxy.port))
         attacker = fleet.add(_attacking(attack, proxy.port)) if attack else None
@@ -111,7 +111,7 @@ def _healthy(port: int) -> Work:
                 due_s += PERIOD_S
 
         await signals.until_stopped(ask())
-        note()  # one without an answer has waited until now
+        note()  # a request without a reply has waited until now
         connection.close()
         return waits_ms
 

@@ -1,4 +1,4 @@
-"""A consumer that asks for one message at a time, compared with a SELECT on the same connection."""
+"""A consumer that takes one message at a time, compared with a SELECT on the same connection."""
 
 import time
 from typing import Final
@@ -19,7 +19,7 @@ Asked = tuple[list[int], list[float], list[float]]
 
 
 def dequeue(plan: Plan) -> list[Figure]:
-    """``STREAM … LIMIT 1`` of a backlog, a ``SELECT`` by the key of that message, and its ack, in turn."""
+    """Run ``STREAM … LIMIT 1`` on a backlog, a ``SELECT`` of that message by its key, and its ack, in turn."""
     lab, count = plan.lab, plan.size(*MESSAGES)
     streams: list[list[float]] = []
     selects: list[list[float]] = []
@@ -40,7 +40,7 @@ def dequeue(plan: Plan) -> list[Figure]:
 
 
 def _one_by_one(port: int, table: str, count: int) -> Work:
-    """Return who drains *count* messages: their ids, and how long each STREAM and each SELECT took, in milliseconds."""
+    """Return a client that drains *count* messages; its result is their ids and the milliseconds of each STREAM and SELECT."""
 
     async def work(signals: Signals) -> Asked:
         (connection,) = await open_many(port, DATABASE, 1)

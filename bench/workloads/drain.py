@@ -1,8 +1,8 @@
 """Drain of a backlog: every message delivered and acknowledged, durably.
 
-Both sides start connected, with the backlog in a fresh table; the clock runs from the common
-start to the last acknowledgement's answer. Each side runs with the number of workers, and of
-processes for them, that is best for it.
+Both sides start connected, with the backlog in a fresh table. The clock runs from the common
+start to the last acknowledgement's reply. Each side runs with the number of workers and
+processes that is best for it.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from bench.plan import Plan
 from bench.report import Figure, Target, figure, ratio_at_least, ratio_at_most
 
 
-# Makes a table with messages, on a server or through a proxy.
+# Creates a table with messages, on a server or through a proxy.
 Filled = Callable[[Lab, Endpoint], AbstractContextManager[str]]
 DRAIN_S = 180.0
 DATABASE = "drain"
@@ -32,7 +32,7 @@ SINGLE_WORKERS = 16
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """How many workers, in how many processes."""
+    """A number of workers, and of processes for them."""
 
     processes: int
     each: int
@@ -47,7 +47,7 @@ SINGLE_SPLITS = [Workers(each, SINGLE_WORKERS // each) for each in (1, 2, SINGLE
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """One run: messages a second, and what else is worth knowing of it."""
+    """One run: messages per second and other facts."""
 
     per_second: float
     facts: dict[str, Any]
@@ -68,7 +68,7 @@ def drain_single(plan: Plan) -> list[Figure]:
 
 
 def drain_early(plan: Plan) -> list[Figure]:
-    """Drain as `drain_single`, with acks that are answered before they are written, and with such as are committed."""
+    """Drain as `drain_single`, comparing early acks (answered before they are written) with committed ones."""
     count = plan.size(*SINGLE_MESSAGES)
     early, committed = (
         partial(messages.backlog, database=DATABASE, count=count, settings=f",vt_ack={kind}")
@@ -80,7 +80,7 @@ def drain_early(plan: Plan) -> list[Figure]:
 
 
 def drain_keyed(plan: Plan) -> list[Figure]:
-    """Drain with an ack per message: each of 1,000 keys one by one, of which one has half of the messages; and without keys."""
+    """Drain 1,000 keys in order with an ack per message, where one key has half of the messages; and the same without keys."""
     count = plan.size(*SINGLE_MESSAGES)
     half = partial(messages.tenant_queue, tenant=messages.ONE_HAS_HALF, count=count)
     keyed, plain = (
@@ -104,7 +104,7 @@ def drain(
     """Measure how fast a table with *count* messages is drained.
 
     target: the proxy, or the server itself.
-    members: makes the worker processes on the named table.
+    members: creates the worker processes for the named table.
     """
     processes = {} if target == lab.direct else {"proxy": target}
     meter = lab.meter(**processes)

@@ -1,4 +1,4 @@
-"""A tenant with few messages next to the flood of another, where keys take turns: how long its messages wait."""
+"""How long the messages of a small tenant wait next to another's flood when keys take turns."""
 
 import time
 from typing import Final
@@ -13,7 +13,7 @@ from bench.report import Figure, figure, value_at_most
 DATABASE = "fair"
 FLOOD: Final = (1_000_000, 300_000)
 SECONDS: Final = (6, 3)
-# Ten messages of the small tenant every 300 ms.
+# The number of messages that the small tenant sends every 300 ms.
 OF_THE_SMALL: Final = 10
 PER_SECOND: Final = 33
 REST_S: Final = 1.0
@@ -21,7 +21,7 @@ END_S: Final = 120.0
 
 
 def fair(plan: Plan) -> list[Figure]:
-    """Ten messages of a small tenant every 300 ms, while a consumer drains a flood: from COMMIT to the last of the ten."""
+    """Send ten messages of a small tenant every 300 ms while a consumer drains a flood: from COMMIT to the last of the ten."""
     lab, flood, seconds = plan.lab, plan.size(*FLOOD), plan.size(*SECONDS)
     waits: list[list[float]] = []
     with lab.keyspace(DATABASE) as proxy:

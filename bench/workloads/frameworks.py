@@ -1,4 +1,4 @@
-"""Celery and Django on streamfrom, compared with what else carries their tasks; and the worker library with a raw consumer."""
+"""Celery and Django on streamfrom, compared with their usual backends; and the worker library with a raw consumer."""
 
 import os
 import time
@@ -30,8 +30,8 @@ PACKAGES: Final = (
     "django-tasks-db==0.13.0",
 )
 TASKS: Final = (6_000, 3_000)
-SLOW_TASKS: Final = (1_000, 300)  # of a broker that takes seconds for a hundred
-WARM_PART: Final = 0.1  # of the tasks, run before the clock
+SLOW_TASKS: Final = (1_000, 300)  # for a broker that takes seconds per hundred tasks
+WARM_PART: Final = 0.1  # part of the tasks to run before the clock starts
 SENT: Final = (200, 100)
 PAUSE_S: Final = 0.25
 DRAINED: Final = (60_000, 30_000)
@@ -42,7 +42,7 @@ OURS: Final = "streamfrom_worker.django.backend.StreamfromBackend"
 
 
 def celery(plan: Plan) -> list[Figure]:
-    """Tasks that do nothing: eight processes, late acknowledgement, no results."""
+    """Run empty tasks: eight processes, late acknowledgement, no results."""
     count, few = plan.size(*TASKS), plan.size(*SLOW_TASKS)
     with plan.lab.keyspace(DATABASE) as proxy, redis() as memory, rabbitmq() as rabbit:
         server = f"sqla+mysql+pymysql://root@{HOST}:{plan.lab.direct.port}/{DATABASE}"
@@ -66,7 +66,7 @@ def celery(plan: Plan) -> list[Figure]:
 
 
 def django(plan: Plan) -> list[Figure]:
-    """From `enqueue` to the start of the task, one at a time."""
+    """Measure the time from `enqueue` to the start of the task, one at a time."""
     count = plan.size(*SENT)
     with plan.lab.keyspace(DATABASE) as proxy, plan.lab.database("polled"):
         ours, theirs = plan.interleaved(
@@ -78,7 +78,7 @@ def django(plan: Plan) -> list[Figure]:
 
 
 def worker_library(plan: Plan) -> list[Figure]:
-    """A backlog drained by one process of the library."""
+    """Drain a backlog with one process of the library."""
     count = plan.size(*DRAINED)
     with plan.lab.keyspace(DRAIN) as proxy:
         where = proxy.port, DRAIN
@@ -144,7 +144,7 @@ def _celery_tasks_a_second(plan: Plan, broker: str, count: int) -> float:
 def _django_ms(
     plan: Plan, target: Endpoint, database: str, backend: str, command: str, count: int
 ) -> list[float]:
-    """Return how many milliseconds passed from each `enqueue` to the task's start, in order of size."""
+    """Return the milliseconds from each `enqueue` to the task's start, sorted."""
     run = plan.lab.folder / plan.lab.fresh_name()
     settings = {"PORT": str(target.port), "KEYSPACE": database, "BACKEND": backend}
     environ = _environ(RUN=str(run), DJANGO_SETTINGS_MODULE="bench.django_app", **settings)
@@ -172,7 +172,7 @@ def _size(path: Path) -> int:
 
 
 def _until(path: Path, count: int, size: Callable[[Path], int] = _size) -> None:
-    """Return when a file is as long."""
+    """Wait until a file has the size *count*."""
     deadline = time.monotonic() + END_S
     while not path.exists() or size(path) < count:
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""What fifty consumers ask of the server while there is nothing to do, and what a poll each second costs."""
+"""The load of fifty idle consumers on the server, and the cost of a poll each second."""
 
 import contextlib
 import time
@@ -16,18 +16,18 @@ from bench.report import Figure, figure, ratio_at_most, value_at_most
 DATABASE = "idle"
 CONSUMERS = 50
 SIZES: Final = {"idle, 50 consumers": 1, "idle, 50 consumers, a fleet of three": 3}
-# Longer than the proxy's 30 s between polls, or it might be measured between two of them.
+# Longer than the proxy's 30 s between polls, so that a measurement includes one.
 OUR_SECONDS = (60, 31)
 THEIR_SECONDS = 5
 CONNECT_S = 1.0
 
-# As many as the cache of a queue has room for.
+# The capacity of a queue's cache.
 CACHED = 10_000
 POLLED_CONSUMERS = 16
 
 
 def idle(plan: Plan) -> list[Figure]:
-    """Statements a second, of one proxy and of a fleet of three, against fifty workers that poll every 100 ms."""
+    """Compare the statements per second of one proxy and of a fleet of three with fifty workers that poll every 100 ms."""
     lab, seconds = plan.lab, plan.size(*OUR_SECONDS)
     keyspace = Keyspace(DATABASE, (lab.server,))
     ours: dict[str, dict[str, float]] = {}
@@ -57,7 +57,7 @@ def idle(plan: Plan) -> list[Figure]:
 
 
 def polling(plan: Plan) -> list[Figure]:
-    """Processor time of a poll each second, over that of none, with a full cache, while nothing is due."""
+    """Compare the processor time of a poll each second with no poll, with a full cache, while nothing is due."""
     lab, seconds = plan.lab, plan.size(*OUR_SECONDS)
     with lab.keyspace(DATABASE) as proxy:
         table = lab.fresh_name()
@@ -88,7 +88,7 @@ def _streaming(proxy: Endpoint, table: str, count: int) -> Work:
 def _a_second(
     lab: Lab, work: list[Work], seconds: float, **processes: Endpoint
 ) -> dict[str, float]:
-    """Return what the server was asked for and did in a second during *work*, and what *processes* used."""
+    """Return the server's statements and work per second during *work*, and the usage of *processes*."""
     meter = lab.meter(**processes)
     with Fleet() as fleet:
         workers = [fleet.add(one) for one in work]

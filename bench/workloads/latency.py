@@ -1,4 +1,4 @@
-"""From COMMIT to the consumer, at 1,000 messages a second; with many streams, across members, and what a lone message costs."""
+"""Latency from COMMIT to the consumer at 1,000 messages/s, with many streams, across members; the cost of a lone message."""
 
 from bench import messages
 from bench.clients import consumers, producer
@@ -18,7 +18,7 @@ from bench.steady import Steady, steady
 
 DATABASE = "latency"
 PER_SECOND = 1_000
-# With 1,000 a second two proxies, the server and the clients want more than two cores have.
+# At 1,000/s, two proxies, the server and the clients need more than two cores.
 PER_SECOND_ACROSS = 200
 SECONDS = (12, 6)
 CONSUMERS = 4
@@ -26,12 +26,12 @@ STREAMS = (1, 10, 100, 1000)
 ACK_CONNECTIONS = 4
 LONE_PER_SECOND = 500
 LONE_MS_MAX = 0.6
-# Across members a message comes half as late again at most.
+# Across members, the latency may be at most half as much again.
 ACROSS_MAX = 1.5
 
 
 def latency(plan: Plan) -> list[Figure]:
-    """Commit → row at the consumer, against a 100 ms poller."""
+    """Measure COMMIT → row at the consumer, against a 100 ms poller."""
     lab = plan.lab
     seconds = plan.size(*SECONDS)
     with lab.keyspace(DATABASE) as proxy:
@@ -57,7 +57,7 @@ def latency(plan: Plan) -> list[Figure]:
 
 
 def streams(plan: Plan) -> list[Figure]:
-    """What one more open stream costs: latency and memory."""
+    """Measure what one more open stream costs: latency and memory."""
     figures = []
     first: list[float] = []
     grown_kb: list[float] = []
@@ -70,14 +70,14 @@ def streams(plan: Plan) -> list[Figure]:
         first = first or p99
         name = f"open streams: {count:,}, commit → row p99"
         figures.append(figure(name, "ms", p99, "one stream", first))
-    # What one stream makes it load and allocate is no part of what one more stream costs.
+    # The memory that the first stream loads and allocates is no part of the cost of one more.
     each_kb = (grown_kb[-1] - grown_kb[0]) / (STREAMS[-1] - STREAMS[0])
     figures.append(figure("proxy memory for one more stream", "KB", [each_kb]))
     return figures
 
 
 def members(plan: Plan) -> list[Figure]:
-    """Commit → row of a fleet of two: producer, dispatcher and consumers on one member, and not."""
+    """Measure COMMIT → row in a fleet of two: producer, dispatcher and consumers on one member, and on different ones."""
     with plan.lab.fleet_of_two(DATABASE) as (dispatcher, other):
         placements = {
             "one member": (dispatcher, dispatcher),
@@ -99,7 +99,7 @@ def members(plan: Plan) -> list[Figure]:
 
 
 def lone(plan: Plan) -> list[Figure]:
-    """Processor time of the proxy and of the server for a message that comes alone, from INSERT to ack: 500 a second, one stream, an ack each."""
+    """Measure the proxy's and the server's processor time from INSERT to ack of a lone message: 500/s, one stream, an ack each."""
     rate = LONE_PER_SECOND
     with plan.lab.keyspace(DATABASE) as proxy:
         runs = [
@@ -121,7 +121,7 @@ def _streamed(
     per_second: int = PER_SECOND,
     ack_batch: int = 100,
 ) -> Steady:
-    """Send through one proxy and receive over *streams* streams of one, on a table of its own."""
+    """Send through one proxy and receive over *streams* streams of another, on a fresh table."""
     lab, seconds = plan.lab, plan.size(*SECONDS)
     with messages.fresh_table(lab, inserts, DATABASE) as table:
         reader = consumers(

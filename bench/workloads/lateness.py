@@ -1,4 +1,4 @@
-"""How exactly future messages fire, while a million others are parked far in the future."""
+"""How precisely scheduled messages are delivered while a million others are parked far in the future."""
 
 import random
 import time
@@ -23,7 +23,7 @@ SEED = 20_260_801
 
 
 def lateness(plan: Plan) -> list[Figure]:
-    """Messages due at random moments: how late, and none early."""
+    """Send messages due at random moments; measure how late they are, and that none is early."""
     lab = plan.lab
     parked = plan.size(*PARKED)
     due_s = plan.size(*DUE_S)
@@ -58,7 +58,7 @@ def lateness(plan: Plan) -> list[Figure]:
 
 
 def park(lab: Lab, database: str, table: str, count: int) -> None:
-    """Write *count* messages with ids below 0 that are due in a month and later."""
+    """Insert *count* messages with ids below 0 that are due in a month or later."""
     far_ns = time.time_ns() + 60 * 86_400 * messages.NS_PER_S
     values = f"-n, {far_ns} - n * 1000000, CONCAT('{{\"number\": ', n, '}}')"
     messages.fill(lab, database, table, "id, time_next, message", values, count)
@@ -67,7 +67,7 @@ def park(lab: Lab, database: str, table: str, count: int) -> None:
 def _round(
     proxy: Endpoint, table: str, first_id: int, count: int, due_s: float
 ) -> tuple[Received, list[int]]:
-    """Send *count* messages, due at random in *due_s* from soon on, and receive them all."""
+    """Send *count* messages, due at random within *due_s* from soon on, and receive them all."""
     with Fleet() as fleet:
         where = proxy.port, DATABASE, table
         many = consumers(*where, count=CONSUMERS, ack_batch=100, stream_first=True)

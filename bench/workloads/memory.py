@@ -16,7 +16,7 @@ from bench.workloads.lateness import park
 DATABASE = "memory"
 PARKED = (1_000_000, 100_000)
 DUE = (100_000, 20_000)
-TEXT_BYTES = 1_000  # which makes a body of about 1 KiB
+TEXT_BYTES = 1_000  # makes a body of about 1 KiB
 MEGABYTES_MAX = 200
 SESSIONS = (10_000, 2_000)
 SESSIONS_MEGABYTES_MAX = 1_000
@@ -24,7 +24,7 @@ AT_ONCE = 100
 
 
 def memory(plan: Plan) -> list[Figure]:
-    """RSS at its highest while one consumer connects and drains."""
+    """Measure the peak RSS while one consumer connects and drains."""
     lab = plan.lab
     parked, due = plan.size(*PARKED), plan.size(*DUE)
     with lab.keyspace(DATABASE) as proxy, messages.fresh_table(lab, proxy, DATABASE) as table:
@@ -42,7 +42,7 @@ def memory(plan: Plan) -> list[Figure]:
 
 
 def idle_sessions(plan: Plan) -> list[Figure]:
-    """The proxy's memory with ten thousand clients logged in that each have run a statement."""
+    """Measure the proxy's memory with ten thousand logged-in clients, each of which has run a statement."""
     count = plan.size(*SESSIONS)
     with plan.lab.keyspace(DATABASE) as proxy:
         before_mb = proxy.usage().rss_bytes / 1e6
@@ -65,7 +65,7 @@ def _sessions(port: int, count: int) -> Work:
         for first in range(0, count, AT_ONCE):
             await asyncio.gather(*map(_ask, pool[first : first + AT_ONCE]))
         await signals.start()
-        # All are still there, and served: the figure is of sessions, not of dead sockets.
+        # Check that all are still connected and served, so that the figure counts sessions, not dead sockets.
         await asyncio.gather(*map(_ask, pool[:: max(1, count // AT_ONCE)]))
         for connection in pool:
             connection.close()

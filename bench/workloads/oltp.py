@@ -1,7 +1,7 @@
 """Point SELECTs and INSERTs by sysbench: few clients and many, as text and prepared.
 
-The two other ways to the same server are measured in the same run: straight, and through MySQL
-Router. sysbench is a client in C, so what it costs itself is the same small part everywhere.
+The same run measures two other ways to the same server: direct, and through MySQL
+Router. sysbench is a client in C, so its own cost is the same small part everywhere.
 """
 
 import re
@@ -29,14 +29,14 @@ ROUTER: Final = "MySQL Router"
 
 
 class Load(NamedTuple):
-    """What sysbench sends."""
+    """The load that sysbench generates."""
 
     verb: str
     form: str
     clients: int
 
 
-# Compared with MySQL Router.
+# Goals compared with MySQL Router.
 GOALS: Final[Mapping[Load, Target]] = {
     Load("SELECT", "text", 16): ratio_at_least(1.2),
     Load("SELECT", "text", 1): ratio_at_least(0.9),
@@ -46,7 +46,7 @@ GOALS: Final[Mapping[Load, Target]] = {
 
 
 def oltp(plan: Plan) -> list[Figure]:
-    """Statements a second through the proxy, through MySQL Router, and direct; what each costs."""
+    """Measure statements per second through the proxy, through MySQL Router, and direct, and the cost of each."""
     lab = plan.lab
     with ExitStack() as stack:
         proxy = stack.enter_context(lab.keyspace(DATABASE))
@@ -61,7 +61,7 @@ def oltp(plan: Plan) -> list[Figure]:
 
 
 def two_workers(plan: Plan) -> list[Figure]:
-    """Statements a second of many clients through two worker processes, and through one."""
+    """Measure statements per second of many clients through two worker processes and through one."""
     lab = plan.lab
     keyspace = Keyspace(DATABASE, (lab.server,))
     with (
@@ -86,7 +86,7 @@ def _compared(plan: Plan, ways: Mapping[str, Endpoint], load: Load) -> Iterator[
     ours = rates.pop("streamfrom")
     for way, theirs in rates.items():
         yield figure(name, "/s", ours, way, theirs, GOALS.get(load) if way == ROUTER else None)
-    # Says more than a rate where other work keeps the processors busy.
+    # More meaningful than a rate when other work keeps the processors busy.
     cost_us = costs_us["streamfrom"]
     against = (ROUTER, costs_us[ROUTER]) if ROUTER in ways else ()
     yield figure(f"{name}, processor time", "µs", cost_us, *against)
@@ -95,7 +95,7 @@ def _compared(plan: Plan, ways: Mapping[str, Endpoint], load: Load) -> Iterator[
 def _measured(
     plan: Plan, ways: Mapping[str, Endpoint], load: Load
 ) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
-    """Return statements a second, and the processor time of each in µs, by way, a value a run."""
+    """Return, for each way and run, the statements per second and the processor time per statement in µs."""
     rates: dict[str, list[float]] = {way: [] for way in ways}
     costs_us: dict[str, list[float]] = {way: [] for way in ways}
     options = (

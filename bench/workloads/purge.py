@@ -1,4 +1,4 @@
-"""Acked rows purged by partition and row by row."""
+"""Purge acked rows by partition and row by row."""
 
 import asyncio
 import time
@@ -31,7 +31,7 @@ from streamfrom.proxy.config.toml_values import Secret
 DATABASE = "purges"
 ROWS = (1_000_000, 100_000)
 DAY = SPANS["DAY"]
-# All rows are of the first day that the table has a partition for.
+# All rows belong to the first day for which the table has a partition.
 START_NS = DAY.floor_ns(1_700_000_000 * messages.NS_PER_S)
 CUTOFF_NS = START_NS + DAY.length_ns
 
@@ -64,7 +64,7 @@ async def _by_rows(store: ShardStore, table: MessageTable) -> None:
 
 
 def _a_second(plan: Plan, rows: int, purge: Purging, what: str) -> float:
-    """Return how many rows a second *purge* removes."""
+    """Return the rows per second that *purge* removes."""
     lab = plan.lab
     table = lab.fresh_name()
     sql = messages.create_table(table, comment=True)
@@ -79,7 +79,7 @@ def _a_second(plan: Plan, rows: int, purge: Purging, what: str) -> float:
 
 
 async def _timed(lab: Lab, purge: Purging) -> float:
-    """Return how long a purge takes through what the proxy itself purges with."""
+    """Return the duration of a purge over the proxy's own store."""
     dsn = Dsn(HOST, lab.server.port, None, "root", Secret(""), DATABASE, SslMode.DISABLED, None)
     shard = ShardRuntime(DATABASE, ShardConfig("-", dsn, (), 4), pool_timeout_s=10)
     try:
@@ -88,7 +88,7 @@ async def _timed(lab: Lab, purge: Purging) -> float:
         (raw,) = await store.ask(DATABASE, "-", discover)
         table = load(DATABASE, raw)
         assert isinstance(table, MessageTable)
-        # A connection is there, as in a proxy that runs.
+        # Open a connection first; a running proxy has one.
         await store.run(table, "-", Purge(0))
         start = time.monotonic()
         await purge(store, table)

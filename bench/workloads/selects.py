@@ -1,4 +1,4 @@
-"""SELECTs of whole tables by the command-line client: what the proxy costs, and a merge of two shards in bounded memory."""
+"""SELECTs of whole tables by the command-line client: the proxy's cost, and a merge of two shards in bounded memory."""
 
 import os
 import shutil
@@ -49,7 +49,7 @@ def full_select(plan: Plan) -> list[Figure]:
 
 
 def big_merge(plan: Plan) -> list[Figure]:
-    """Ten million rows of two shards with ORDER BY: every row in order, and the proxy's memory."""
+    """SELECT ten million rows of two shards with ORDER BY: check that every row is in order, and measure the proxy's memory."""
     lab = plan.lab
     rows = plan.size(*MERGED_ROWS)
     with lab.keyspace(DATABASE, shards=2, vschema=sharded(TABLE)) as proxy:
@@ -57,7 +57,7 @@ def big_merge(plan: Plan) -> list[Figure]:
             server = lab.server_number(number)
             columns = "(id BIGINT PRIMARY KEY, a INT, s VARCHAR(20))"
             lab.execute(f"CREATE TABLE {TABLE} {columns}", DATABASE, server)
-            # In turns, the most work for a merge. It does not ask the vindex where a row is.
+            # Alternate rows, the most work for a merge. A merge does not look up the vindex.
             values = f"2 * n - {1 - number}, n % 1000, CONCAT('row ', n)"
             messages.fill(lab, DATABASE, TABLE, "id, a, s", values, rows // 2, server)
         before, start = proxy.usage(), time.perf_counter()
@@ -69,7 +69,7 @@ def big_merge(plan: Plan) -> list[Figure]:
 
 
 def _read_in_order(proxy: Endpoint, rows: int) -> None:
-    """Read all rows. Raises AuditError where one is missing, comes twice, or at the wrong place."""
+    """Read all rows. Raises AuditError if one is missing, duplicated or out of order."""
     program = _program(proxy, f"SELECT id, a, s FROM {TABLE} ORDER BY id")
     with subprocess.Popen(program, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as reader:
         assert reader.stdout is not None
@@ -84,15 +84,15 @@ def _read_in_order(proxy: Endpoint, rows: int) -> None:
 
 
 def _program(target: Endpoint, query: str) -> list[str]:
-    """Return how the client of MariaDB or MySQL, whichever is installed, sends *query*, without TLS.
+    """Return the command line with which the installed client of MariaDB or MySQL runs *query*, without TLS.
 
     Raises:
-        LabError: none is.
+        LabError: neither is installed.
     """
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), str(MYSQL9 / "bin")])
     for name, plain in (("mariadb", "--skip-ssl"), ("mysql", "--ssl-mode=DISABLED")):
         if program := shutil.which(name, path=path):
-            inside = Path(program).is_relative_to(MYSQL9)  # its wrapper says it already
+            inside = Path(program).is_relative_to(MYSQL9)  # its wrapper already passes it
             defaults = () if inside else ("--no-defaults",)
             place = (f"--host={HOST}", f"--port={target.port}", "--user=root", "--protocol=tcp")
             options = ("--quick", "--batch", "--skip-column-names", f"--execute={query}")

@@ -13,7 +13,7 @@ from bench.steady import Steady, steady
 
 DATABASE = "snapshot"
 PER_SECOND = 2_000
-ROWS_PER_INSERT = 10  # so that the producer takes little of the two cores
+ROWS_PER_INSERT = 10  # so that the producer uses little of the two cores
 SECONDS = (60, 15)
 CONSUMERS = 2
 
@@ -40,7 +40,7 @@ def _run(plan: Plan, proxy: Endpoint, *, held: bool) -> Steady:
         where = proxy.port, DATABASE, table
         source = producer(*where, per_second=PER_SECOND, seconds=seconds, rows=ROWS_PER_INSERT)
         readers = [consumers(*where, count=CONSUMERS, ack_batch=100, stream_first=True)]
-        # What has piled up by its end is drained without the snapshot, or the audit would take for ever.
+        # The backlog at its end is drained without the snapshot, or the audit would take forever.
         ends = {"seconds": seconds, "after_window": snapshot.rollback}
         run = steady(lab, proxy, DATABASE, table, source, readers, **ends)
     plan.say(f"  {'held' if held else 'free'}: {run.delivered_per_second:,.0f}/s {run.facts}")

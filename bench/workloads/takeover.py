@@ -18,12 +18,12 @@ PER_SECOND: Final = 100
 BEFORE_S: Final = 3.0
 AFTER_S: Final = 10.0
 REST_S: Final = 60.0
-# A process that is stopped holds its connections and says nothing, as a machine that has vanished.
+# A stopped process keeps its connections and sends nothing, like a machine that has vanished.
 TROUBLES: Final = {"closed": (signal.SIGKILL, 1_000.0), "vanished": (signal.SIGSTOP, 5_000.0)}
 
 
 def takeover(plan: Plan) -> list[Figure]:
-    """The longest time without a message at a member's consumer while its dispatcher dies, at 100 a second."""
+    """Measure the longest gap at a member's consumer while its dispatcher dies, at 100 messages per second."""
     figures = []
     for name, (number, limit_ms) in TROUBLES.items():
         silences_ms = [_silence_ms(plan, name, number) for _ in range(plan.pairs)]

@@ -1,4 +1,4 @@
-"""Workers that take their time: whether they share a backlog fairly, and what the death of one costs."""
+"""Slow workers: whether they share a backlog fairly, and the cost of a worker's death."""
 
 import asyncio
 import time
@@ -18,14 +18,14 @@ DATABASE = "workers"
 EQUAL_WORKERS: Final = 4
 EQUAL_WORK_S: Final = 0.05
 EQUAL_MESSAGES: Final = (2_000, 400)
-# One of two drops its connection after ten messages.
+# One of two workers drops its connection after ten messages.
 MORTAL_WORK_S: Final = 0.005
 MORTAL_MESSAGES: Final = 1_000
 MORTAL_TAKES: Final = 10
 
 
 def workers(plan: Plan) -> list[Figure]:
-    """Four workers of 50 ms on one backlog, the first with a head start; two of 5 ms, one of which dies."""
+    """Run four workers of 50 ms on one backlog, the first with a head start; then two of 5 ms, one of which dies."""
     lab, count = plan.lab, plan.size(*EQUAL_MESSAGES)
     ideal_s = count * EQUAL_WORK_S / EQUAL_WORKERS
     with lab.keyspace(DATABASE) as proxy:
@@ -49,9 +49,9 @@ def workers(plan: Plan) -> list[Figure]:
 def _shared(
     plan: Plan, proxy: Endpoint, count: int, kinds: Sequence[tuple[float, int | None]]
 ) -> tuple[float, int]:
-    """Return after how many seconds all is acknowledged, and how many deliveries were not the first.
+    """Return the seconds until everything is acknowledged, and the number of redeliveries.
 
-    kinds: of each worker, how long it works on a message, and after how many it drops its connection.
+    kinds: for each worker, the seconds of work per message, and after how many messages it drops its connection.
     """
 
     def members(table: str) -> list[Work]:
