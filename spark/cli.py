@@ -1,13 +1,13 @@
-"""`streamfrom-spark JOB …`: also a spark-submit main, which then says where the job runs."""
+"""`streamfrom-spark JOB …`: also a main file for spark-submit, which then chooses where the job runs."""
 
 import sys
 from collections.abc import Sequence
 
 
 def main(argv: "Sequence[str] | None" = None) -> int:
-    """Run one job and return 0, 1 if it broke off, or 2 if it cannot be done as asked."""
+    """Run one job; return 0, 1 if it broke off, or 2 if the request cannot be fulfilled."""
     try:
-        # Here, because all of it needs what only the extra `spark` installs.
+        # Imported here, because it needs packages that only the extra `spark` installs.
         from streamfrom.spark.command import run_command
 
         return run_command(sys.argv[1:] if argv is None else argv)

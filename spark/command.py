@@ -1,4 +1,4 @@
-"""What `streamfrom-spark` takes, and how a job runs from it: errors become a sentence and a number."""
+"""The command line of `streamfrom-spark`: run a job and turn errors into a sentence and an exit code."""
 
 import argparse
 import sys
@@ -17,18 +17,18 @@ from streamfrom.spark.session import start_session
 from streamfrom.spark.table_schema import declared
 
 
-# Options that are gone, and what there is instead.
+# Removed options, and their replacements.
 _GONE: Final = {
     "--time-unit": "leave it out, the unit is found",
     "--due-column": "use --created-column",
     "--delivered-column": "the proxy's /metrics have the delivery latency",
 }
-# What jobs write to, by the names that their options have in common.
+# The folders that jobs write to, by the options that several jobs share.
 _FOLDERS: Final = (("--out", "out"), ("--checkpoint", "checkpoint"))
 
 
 def parser(jobs: "dict[str, Job]") -> argparse.ArgumentParser:
-    """Return what the command line takes, with the own options of *jobs*."""
+    """Return the command line's parser, with the options of *jobs*."""
     result = argparse.ArgumentParser(
         "streamfrom-spark",
         description="Spark jobs over the message tables behind streamfrom.",
@@ -66,11 +66,11 @@ def _add_common(job: argparse.ArgumentParser) -> None:
 
 
 def run_command(argv: "Sequence[str]") -> int:
-    """Run one job and return 0, 1 if it broke off, or 2 if it cannot be done as asked."""
+    """Run one job; return 0, 1 if it broke off, or 2 if the request cannot be fulfilled."""
     for option in [word.partition("=")[0] for word in argv]:
         if option in _GONE:
             return _ended(2, f"there is no {option} any more: {_GONE[option]}")
-    # Only the job that runs is imported, and help prints the options of that one.
+    # Import only the job to run; help prints only its options.
     jobs = {name: load_job(name) for name in argv[:1] if name in JOBS}
     options = parser(jobs).parse_args(argv)
     job = jobs[options.job]
@@ -79,7 +79,7 @@ def run_command(argv: "Sequence[str]") -> int:
             options.proxy, password("--password-env", options.password_env)
         )
         config = job.CONFIG.asked(options)
-        # What would fail at the end or after a JVM's seconds had better fail now.
+        # Fail now instead of at the end of the job or after the JVM's start.
         _check_places(options)
         declared(options.endpoint, shards_of(options.endpoint)[0], options.table)
     except JobError as error:
@@ -97,10 +97,10 @@ def run_command(argv: "Sequence[str]") -> int:
 
 
 def _check_places(options: argparse.Namespace) -> None:
-    """Make the folders that a job writes to, and see that files can be made there.
+    """Create the folders that a job writes to, and check that they are writable.
 
     Raises:
-        RequestError: one cannot be made or written.
+        RequestError: a folder cannot be created or written.
     """
     for option, folder in _FOLDERS:
         place = vars(options).get(folder)
@@ -126,7 +126,7 @@ def _run(job: "Job", config: Any, options: argparse.Namespace) -> int:
         with broken_off():
             report = job.run(spark, config, progress)
     finally:
-        # A job that broke off in the middle of a line must not have its end printed behind it.
+        # If a job broke off in the middle of a line, end that line first.
         progress.leave()
         spark.stop()
     if options.report:

@@ -1,7 +1,7 @@
-"""Where the proxy is, and how it is asked.
+"""The address of the proxy, and queries to it.
 
-The one place of the pipeline that opens connections. Everything here asks one shard at a time by
-its target (`keyspace:shard`), so that no answer depends on how the proxy merges shards.
+The only module of the pipeline that opens connections. All queries here address one shard by
+its target (`keyspace:shard`), so that no result depends on how the proxy merges shards.
 """
 
 import os
@@ -22,31 +22,31 @@ import pymysql.converters
 from streamfrom.spark.errors import JobError, RequestError
 
 
-# What a client of today says, and the driver does not: no packet stands between definitions and rows.
+# Modern clients set this flag, the driver does not: the server then sends no packet between definitions and rows.
 DEPRECATE_EOF: Final = 1 << 24
-# A setting for sessions that read or write times: those of type TIMESTAMP are shown in the session's zone, which in summer and winter
-# may differ, and from one server to the next.
+# A setting for sessions that read or write times. Servers convert TIMESTAMP to the session's zone, which may differ
+# between servers and between summer and winter.
 IN_UTC: Final = "SET time_zone = '+00:00'"
-# What a server takes for now, in microseconds since the epoch. UNIX_TIMESTAMP(NOW(6)) asks its zone, which has an hour of
-# each autumn twice, and is an hour behind in the second one.
+# The server's current time in microseconds since the epoch. UNIX_TIMESTAMP(NOW(6)) depends on its zone, where one hour of
+# each autumn exists twice, and is an hour behind in the second one.
 NOW_US: Final = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
-# What names the address and the password on the command line; other places have other names for them.
+# The command line's options for the address and the password; other callers use other names.
 _OPTIONS: Final = ("--proxy", "--password-env")
-# A server takes 1E-7 for a DOUBLE.
+# Servers read 1E-7 as a DOUBLE.
 _ENCODERS: Final = {
     **pymysql.converters.encoders,
     Decimal: lambda value, _=None: format(value, "f"),
 }
 _LOCK_TRIES: Final = 5
 _LOST_LOCKS: Final = frozenset({1205, 1213})  # lock wait timeout, deadlock
-_UNREACHABLE: Final = 2003  # the client library's own error: no server listens there
+_UNREACHABLE: Final = 2003  # the client library's own error: no server listens at the address
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A keyspace behind a proxy, and the user that logs in.
+    """A keyspace behind a proxy, and the user for the login.
 
-    ssl_ca: the file that vouches for the proxy's certificate; without one TLS is not asked for.
+    ssl_ca: the CA file for the proxy's certificate; TLS is only required if it is given.
     options: the names under which the user gave address and password, for error texts.
     """
 
@@ -59,7 +59,7 @@ class Endpoint:
     options: tuple[str, str] = field(default=_OPTIONS, repr=False, compare=False)
 
     def ask(self, sql: str, values: "Sequence[Any]" = (), shard: str = "") -> list[Any]:
-        """Return the rows of one statement, undecoded, by a connection of its own."""
+        """Run one statement over a separate connection; return its rows, undecoded."""
         with self.connect(shard) as connection:
             return ask(connection, sql, values)
 
@@ -68,11 +68,11 @@ class Endpoint:
     ) -> Any:
         """Return an autocommitting connection to the keyspace, or to one *shard* of it.
 
-        setting: a statement that runs first, for the session.
-        streams: `spark.fetching` alone reads the rows, so the proxy may pass on a server's answer as it is.
+        setting: a statement to run first, for the session.
+        streams: only `spark.fetching` reads the rows, so the proxy may pass on a server's reply unchanged.
 
         Raises:
-            JobError: the proxy cannot be reached, or refuses the user, keyspace or shard.
+            JobError: the proxy is unreachable, or refuses the user, keyspace or shard.
         """
         try:
             return _Connection(
@@ -86,7 +86,7 @@ class Endpoint:
                 ssl={"ca": self.ssl_ca} if self.ssl_ca else None,
                 init_command=setting,
                 client_flag=DEPRECATE_EOF if streams else 0,
-                conv=_ENCODERS,  # values come as the server sent them
+                conv=_ENCODERS,  # keep values as the server sent them
             )
         except (pymysql.err.MySQLError, OSError) as error:
             if isinstance(error, OSError) or error.args[:1] == (_UNREACHABLE,):
@@ -101,9 +101,9 @@ class Endpoint:
 
 
 class _Connection(pymysql.connections.Connection):  # type: ignore[misc] # it has no types
-    """A connection that takes TLS if it is offered and was not asked for, as the driver does.
+    """A connection that uses TLS if the server offers it, even if it is not required, as the driver does.
 
-    The driver would read all certificates of the system for that each time, 20 ms of processor time, and check none.
+    For that the driver would load all certificates of the system each time (20 ms of processor time) and check none.
     """
 
     def _create_ssl_ctx(self, sslp: Any) -> ssl.SSLContext:
@@ -122,10 +122,10 @@ def _unverified() -> ssl.SSLContext:
 def parse_endpoint(
     url: str, password: str = "", options: tuple[str, str] = _OPTIONS
 ) -> Endpoint:
-    """Read `mysql://user@host:port/keyspace`, where `?ssl_ca=FILE` asks for TLS; *options* as for `Endpoint`.
+    """Parse `mysql://user@host:port/keyspace`, where `?ssl_ca=FILE` requires TLS; *options* as for `Endpoint`.
 
     Raises:
-        RequestError: it is anything else; a password in it is refused too, since processes show it.
+        RequestError: the URL is malformed, or contains a password, which process lists would show.
     """
     wanted = f"{options[0]} takes mysql://user@host:port/keyspace"
     if url.startswith("jdbc:"):
@@ -158,12 +158,12 @@ def parse_endpoint(
 def password(
     option: str, variable: str, wrong: str = "is not set: export it with the password"
 ) -> str:
-    """Return the password in the environment's *variable*, which *option* named; empty if it named none.
+    """Return the password in the environment's *variable*, or an empty one if *variable* is empty.
 
-    It is in no option itself, since processes show their command lines.
+    No option takes the password itself, because process lists show command lines.
 
     Raises:
-        RequestError: there is no such variable; the text ends in *wrong*.
+        RequestError: the variable that *option* named is not set; the text ends in *wrong*.
     """
     if variable and variable not in os.environ:
         raise RequestError(f"{option}: {variable} {wrong}")
@@ -171,7 +171,7 @@ def password(
 
 
 def url_of(endpoint: Endpoint) -> str:
-    """Return what `parse_endpoint` reads *endpoint* from, without its password."""
+    """Return *endpoint* as a URL for `parse_endpoint`, without its password."""
     host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
     more = f"?ssl_ca={quote(endpoint.ssl_ca)}" if endpoint.ssl_ca else ""
     user, keyspace = quote(endpoint.user, safe=""), quote(endpoint.keyspace, safe="")
@@ -184,24 +184,24 @@ def quoted(name: str) -> str:
 
 
 def marked(name: str) -> str:
-    """Return *name* as an SQL identifier of a statement with marks for values (`%s`)."""
+    """Return *name* as an SQL identifier for a statement with `%s` placeholders."""
     return quoted(name).replace("%", "%%")
 
 
 def text_of(value: Any) -> str:
-    """Return a value that a server sent as text, which some servers call binary."""
+    """Return a value that a server sent as text, though some servers mark it as binary."""
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def ask(connection: Any, sql: str, values: "Sequence[Any]" = ()) -> list[tuple[Any, ...]]:
-    """Return the rows of a statement, undecoded."""
+    """Run a statement; return its rows, undecoded."""
     with connection.cursor() as cursor:
         cursor.execute(sql, tuple(values) or None)
         return list(cursor.fetchall())
 
 
 def changed(connection: Any, sql: str, values: "Sequence[Any]") -> int:
-    """Return how many rows a statement changed that may be run again after losing a lock."""
+    """Run an idempotent statement, again if it loses a lock; return how many rows it changed."""
     for tried in count(1):
         try:
             with connection.cursor() as cursor:
@@ -216,7 +216,7 @@ def shards_of(endpoint: Endpoint) -> list[str]:
     """Return the names of the keyspace's shards, in order.
 
     Raises:
-        RequestError: it is a database that the proxy has in addition to keyspaces.
+        RequestError: it is not a keyspace but another database of the proxy.
     """
     told = [text_of(row[0]).rpartition("/") for row in endpoint.ask("SHOW VITESS_SHARDS")]
     found = [shard for keyspace, _, shard in told if keyspace == endpoint.keyspace]
@@ -229,5 +229,5 @@ def shards_of(endpoint: Endpoint) -> list[str]:
 
 
 def clock_of(endpoint: Endpoint, shard: str) -> int:
-    """Return what a shard's server takes for now, in nanoseconds since the epoch, to the microsecond."""
+    """Return the current time of a shard's server in nanoseconds since the epoch, with microsecond precision."""
     return int(endpoint.ask(f"SELECT {NOW_US}", shard=shard)[0][0]) * 1000

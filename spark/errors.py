@@ -1,9 +1,9 @@
-"""What a job prints for its user: a sentence that says what is wrong and what fixes it."""
+"""The errors of jobs, whose texts name the problem and its fix."""
 
 
 class JobError(Exception):
-    """A job cannot go on; nothing was lost, and the text names the fix."""
+    """A job cannot continue. Nothing was lost, and the text names the fix."""
 
 
 class RequestError(JobError):
-    """What was asked for cannot be done as asked, and nothing was begun: ask differently."""
+    """The request cannot be fulfilled, and nothing was begun: change the request."""

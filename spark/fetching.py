@@ -1,6 +1,6 @@
-"""What a SELECT sends, as Arrow columns: the driver asks, and `spark.text_rows` reads the rows off its socket.
+"""The rows of a SELECT as Arrow columns: the driver sends the query, and `spark.text_rows` reads the rows from its socket.
 
-The driver itself would make a Python object of each value, which takes longer than all the rest.
+The driver would create a Python object for each value, which takes longer than everything else.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,15 +26,15 @@ def fetch_columns(
     values: "Sequence[Any]" = (),
     kinds: "Sequence[pa.DataType | None]" = (),
 ) -> "Iterator[list[pa.Array]]":
-    """Yield the rows of a SELECT in portions, each with an array for each column.
+    """Yield the rows of a SELECT in portions, each with one array per column.
 
-    kinds: the number type as which each column is read; None, or a shorter list, for binary as the server wrote it.
+    kinds: the number type in which to read each column; None, or a shorter list, for binary as the server wrote it.
 
-    A portion is about 2 MiB, or one row that is larger. A caller that stops before the end must throw the connection away:
+    A portion is about 2 MiB, or one larger row. A caller that stops before the end must drop the connection:
     closing it would first read the rest.
 
     Raises:
-        MySQLError: as the driver raises it, also in the middle.
+        MySQLError: as the driver raises it, possibly after some rows.
     """
     with connection.cursor() as cursor:
         text = cursor.mogrify(statement, tuple(values))
@@ -43,7 +43,7 @@ def fetch_columns(
     has_ended = rows.received(_buffered(connection, rows.room()))
     while True:
         if rows.error is not None:
-            # The packet of an error, as the driver wants it.
+            # The error packet, in the driver's format.
             pymysql.err.raise_mysql_exception(rows.error)
         if has_ended or rows.bytes_held >= ROOM_BYTES // 2:
             try:
@@ -58,7 +58,7 @@ def fetch_columns(
 
 
 def _past_definitions(connection: Any) -> int:
-    """Read up to the first row and return how many columns it has."""
+    """Skip the column definitions and return the number of columns."""
     count: int = connection._read_packet().read_length_encoded_integer()
     for _ in range(count):
         connection._read_packet()
@@ -68,10 +68,10 @@ def _past_definitions(connection: Any) -> int:
 
 
 def _buffered(connection: Any, room: memoryview) -> int:
-    """Move the bytes that the driver has buffered, or else those that come next, into *room*, and return their number."""
+    """Move the bytes that the driver has buffered, or else the next ones from the socket, into *room*; return their number."""
 
     def move(room: memoryview) -> int:
-        data: bytes = connection._rfile.read1(READ_BYTES)  # more than its buffer has
+        data: bytes = connection._rfile.read1(READ_BYTES)  # read more than its buffer holds
         room[: len(data)] = data
         return len(data)
 

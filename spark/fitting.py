@@ -1,7 +1,7 @@
-"""Do rows fit a message table, and what is sent of them.
+"""Check whether rows fit a message table, and convert their values for sending.
 
-A value fits if the table holds it exactly: nothing is cut, rounded or guessed. The source finds a value that does not fit when it comes
-to its row, the jobs before anything is written. Times without a zone are in UTC, as are those of a DATETIME column.
+A value fits if the table holds it exactly: nothing is cut, rounded or guessed. The source detects a value that does not fit when it
+reaches its row, jobs detect it before they write anything. Times without a zone are in UTC, as are those of a DATETIME column.
 """
 
 import json
@@ -32,16 +32,16 @@ MISFITS: Final = "streamfrom_misfits"
 NESTED: Final = ("struct", "array", "map", "variant")
 _MISFIT: Final = pa.list_(pa.struct({"place": pa.int32(), "shown": pa.string()}))
 _SHOWN_CHARS: Final = 80
-# A message that is new was never sent and never acknowledged.
+# A new message was never sent and never acknowledged.
 _NOT_NEW: Final = frozenset({"epoch", "time_acked"})
 _INTEGER_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
-# How many bytes the length of a text or blob has.
+# The bytes of a text's or blob's length.
 _LENGTH_BYTES: Final = {"tiny": 1, "": 2, "medium": 3, "long": 4}
 _NUMBER: Final = re.compile(
     r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?\s*", re.ASCII | re.IGNORECASE
 )
 _TIME: Final = re.compile(r"-?([0-7]?\d{1,2}|8[0-2]\d|83[0-8]):[0-5]\d:[0-5]\d(\.\d{1,6})?")
-# Of a TIMESTAMP; older servers end in 2038, and say so.
+# The range of a TIMESTAMP. Older servers end in 2038, and report an error beyond.
 _FIRST, _LAST = datetime(1970, 1, 1, 0, 0, 1), datetime(2106, 2, 7, 6, 28, 15)  # noqa: DTZ001  in UTC
 _DIGITS_MAX: Final = 38  # of Spark's decimals
 _DATE_CHARS: Final = len("2026-01-02")
@@ -50,7 +50,7 @@ _DATE_CHARS: Final = len("2026-01-02")
 def matched(
     names: "Sequence[str]", targets: "Sequence[Field]", given: "Sequence[str]"
 ) -> dict[str, "Field"]:
-    """Return the table's column for each of the input's *names*, which may differ in case.
+    """Return the table's column for each of the input's *names*, ignoring case.
 
     given: columns that the job itself fills.
 
@@ -83,10 +83,10 @@ def matched(
 
 
 def sender(target: "Field") -> "Sender":
-    """Return what makes of a value the one to send to the column *target*; it raises a JobError that says what to do.
+    """Return the function that converts values for the column *target*; it raises a JobError that names the fix.
 
     Raises:
-        RequestError: the table's type is one that messages cannot be fed into.
+        RequestError: messages cannot be fed into a column of this type.
     """
     _, send = _rule(target)
 
@@ -103,7 +103,7 @@ def sender(target: "Field") -> "Sender":
 
 
 def as_sent(frame: "DataFrame", found: "Mapping[str, Field]", fix: str) -> "DataFrame":
-    """Return the columns of *frame* that *found* names as the table takes them, and `MISFITS`, empty; computed once and persisted.
+    """Return the columns of *frame* in *found*, converted for the table, and `MISFITS`, empty; computed once and persisted.
 
     Raises:
         RequestError: values do not fit; the text ends in *fix*.
@@ -139,7 +139,7 @@ def as_sent(frame: "DataFrame", found: "Mapping[str, Field]", fix: str) -> "Data
 
 
 def _flat(frame: "DataFrame", name: str, target: "Field") -> "Column":
-    """Return the column *name* without structs, arrays and maps, which become JSON."""
+    """Return the column *name*; structs, arrays and maps become JSON."""
     kind = next(kind for column, kind in frame.dtypes if column == name)
     if not kind.startswith(NESTED):
         return F.col(quoted(name))
@@ -152,7 +152,7 @@ def _flat(frame: "DataFrame", name: str, target: "Field") -> "Column":
 def _fitted(
     place: int, values: "Sequence[Any]", send: "Sender", wrong: "Sequence[list[dict[str, Any]]]"
 ) -> list[Any]:
-    """Return what is sent of *values*, and note in *wrong*, by the row, those that do not fit."""
+    """Return *values* converted for sending, and record in *wrong*, per row, those that do not fit."""
     sent: list[Any] = []
     for value, misfits in zip(values, wrong, strict=True):
         try:
@@ -175,7 +175,7 @@ def columns_of(batch: pa.RecordBatch) -> list[list[Any]]:
     """Return the values of a batch, column by column.
 
     Raises:
-        JobError: a date is of a year that no server has.
+        JobError: a date has a year that no server supports.
     """
     try:
         return [column.to_pylist() for column in batch.columns]
@@ -183,11 +183,11 @@ def columns_of(batch: pa.RecordBatch) -> list[list[Any]]:
         raise JobError(f"a date is not of the years 1 to 9999: {error}") from error
 
 
-# --- what is sent of a value ----------------------------------------------------------------------
+# --- conversion of values -------------------------------------------------------------------------
 
 
 def _rule(target: "Field") -> tuple[str, "Sender"]:
-    """Return the Spark type of what is sent to *target*, and what makes it of a value."""
+    """Return the Spark type of the values sent to *target*, and the function that converts a value to it."""
     kind, of_value = _value_rule(target)
 
     def send(value: Any) -> Any:
@@ -199,7 +199,7 @@ def _rule(target: "Field") -> tuple[str, "Sender"]:
 
 
 def _value_rule(target: "Field") -> tuple[str, "Sender"]:
-    """Return the same for values that are not NULL."""
+    """Return the same as `_rule`, for values that are not NULL."""
     base = target.base
     sizes = [int(size) for size in re.findall(r"\d+", target.mysql_type)]
     is_unsigned = "unsigned" in target.mysql_type
@@ -223,7 +223,7 @@ def _value_rule(target: "Field") -> tuple[str, "Sender"]:
         case "json":
             return "string", _json
         case "binary":
-            # A server adds zeros to a shorter one, and finds it by its own bytes no more.
+            # A server pads a shorter value with zeros, and then no longer finds it by its own bytes.
             return "binary", lambda value: _sized(_raw(value), sizes[0], sizes[0])
         case "varbinary":
             return "binary", lambda value: _sized(_raw(value), sizes[0])
@@ -239,7 +239,7 @@ def _value_rule(target: "Field") -> tuple[str, "Sender"]:
             members = {member.replace("''", "'").casefold() for member in found}
             return "string", lambda value: _member(_text(value), members, base)
         case "date" | "datetime" | "timestamp" | "time":
-            # A server would round or cut what is behind the digits of its column, and says nothing.
+            # A server would silently round or cut digits beyond its column's precision.
             cut = re.compile(rf"\.\d{{{sum(sizes)}}}0*[1-9]")
             return "string", lambda value: _moment(value, base, cut)
         case "uuid" | "inet4" | "inet6":
@@ -284,10 +284,10 @@ def _double(value: Any, form: str, sizes: "Sequence[int]", low: float) -> float:
 
     number = float(value if isinstance(value, float) else _number(value))
     fits = math.isfinite(number) and low <= number
-    # A whole number has no digits to round; and this says whether a FLOAT reaches as far.
+    # A whole number must not be rounded. This also checks that it is in the range of a FLOAT.
     fits &= held(number) == value or not isinstance(value, int)
     if sizes:
-        # A FLOAT of Spark is the DOUBLE that it is.
+        # Spark converts a FLOAT to the exact DOUBLE.
         rounded = round(number, sizes[1])
         fits &= number in {rounded, held(rounded)} and abs(rounded) < 10 ** (
             sizes[0] - sizes[1]
@@ -321,7 +321,7 @@ def _member(text: str, members: set[str], base: str) -> str:
 def _json(value: Any) -> str:
     text = _text(value)
     try:
-        json.loads(text, parse_constant=_number)  # which refuses NaN and Infinity
+        json.loads(text, parse_constant=_number)  # refuses NaN and Infinity
     except RecursionError as error:
         raise ValueError(value) from error
     return text

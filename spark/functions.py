@@ -1,6 +1,6 @@
-"""Spark columns of keyspace ids and shards, to be used like those of `pyspark.sql.functions`.
+"""Spark columns of keyspace ids and shards, for use like those of `pyspark.sql.functions`.
 
-Which shard owns how many rows::
+How many rows each shard owns::
 
     from streamfrom.spark.functions import shard_of
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import pyarrow as pa  # noqa: TC002 - Spark reads the types of a UDF when it is made
+import pyarrow as pa  # noqa: TC002 - Spark reads the types of a UDF when it is created
 from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 
 from streamfrom.spark.keyspace_ids import Shards, keyspace_ids
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 
 def keyspace_id(column: Column | str, vindex: str = "hash") -> Column:
-    """Return the keyspace id of *column* as binary, NULL where a value has none.
+    """Return the keyspace id of *column* as binary, or NULL for a value that has none.
 
     vindex: `hash`, `numeric`, `xxhash` or `binary_md5`: the primary vindex of the table in the
         vschema.
 
-    A vindex or a type that is not supported fails the query with a KeyspaceIdError.
+    An unsupported vindex or type fails the query with a KeyspaceIdError.
     """
 
-    def keyspace_id(values: pa.Array) -> pa.Array:  # Spark names the column after it
+    def keyspace_id(values: pa.Array) -> pa.Array:  # Spark uses this name for the column
         return keyspace_ids(values, vindex)
 
     result: Column = arrow_udf(keyspace_id, "binary")(column)
@@ -39,13 +39,13 @@ def keyspace_id(column: Column | str, vindex: str = "hash") -> Column:
 
 
 def shard_of(column: Column | str, shards: Sequence[str], vindex: str = "hash") -> Column:
-    """Return the name of the shard that owns *column*, NULL where a value has none.
+    """Return the name of the shard that owns *column*, or NULL for a value that has no keyspace id.
 
     shards: the names of all shards of the keyspace, such as `["-80", "80-"]`; `SHOW VITESS_SHARDS` lists them.
     vindex: as for `keyspace_id`.
 
     Raises:
-        KeyspaceIdError: the shards do not cover all keyspace ids, each once.
+        KeyspaceIdError: the shards do not cover all keyspace ids exactly once.
     """
     owners = Shards.named(shards)
 

@@ -1,7 +1,7 @@
-"""Options with which Spark's own JDBC source reads and writes tables through the proxy.
+"""Options for Spark's own JDBC source, to read and write tables through the proxy.
 
-The URL is always `jdbc:mysql:`. Spark has no dialect for `jdbc:mariadb:`: it quotes columns like
-literals then, and a filter on a string finds nothing, without an error.
+The URL is always `jdbc:mysql:`. Spark has no dialect for `jdbc:mariadb:` and would quote columns like
+literals, so that a filter on a string finds nothing, without an error.
 
     from streamfrom.spark.endpoint import parse_endpoint
     from streamfrom.spark.jdbc import driver_settings, options
@@ -21,19 +21,19 @@ from streamfrom.spark.errors import RequestError
 
 
 DEBIAN_JAR: Final = Path("/usr/share/java/mariadb-java-client.jar")
-# A row streams from the server; by Spark's default a task holds its whole partition.
+# Stream rows from the server; with Spark's default a task holds its whole partition in memory.
 FETCH_ROWS: Final = 10_000
 BATCH_ROWS: Final = 5000
 
 
 def driver_settings(jar: Path | None = None) -> dict[str, str]:
-    """Return the Spark settings that bring a driver's *jar*, by default Debian's.
+    """Return the Spark settings that load a driver's *jar*, by default Debian's.
 
-    They count for the first session of a process only; `spark-submit` takes `--jars` and `--conf`
-    instead. JDBC reads DATETIME in the zone of the JVM, which must be UTC as the session's is.
+    They apply only to the first session of a process; with `spark-submit`, use `--jars` and `--conf`
+    instead. JDBC reads DATETIME in the zone of the JVM, which must be UTC like the session's.
 
     Raises:
-        RequestError: there is no such file.
+        RequestError: the file does not exist.
     """
     jar = jar or DEBIAN_JAR
     if not jar.is_file():
@@ -55,11 +55,11 @@ def options(
 ) -> dict[str, str]:
     """Return options of `format("jdbc")` for a keyspace, or for one *shard* of it.
 
-    parameters: the driver's own, such as `{"tinyInt1isBit": "false"}`, or another driver's; they win over what is set
-        here.
+    parameters: the driver's own, such as `{"tinyInt1isBit": "false"}`, or another driver's; they override the
+        defaults.
 
     Raises:
-        RequestError: another driver is to use TLS, and *parameters* do not say how.
+        RequestError: a driver other than the default is to use TLS, but *parameters* do not configure it.
     """
     parameters = parameters or {}
     tls = {"useSSL": "true", "serverSslCert": endpoint.ssl_ca} if endpoint.ssl_ca else {}
@@ -78,7 +78,7 @@ def options(
         "isolationLevel": "READ_COMMITTED",
         "batchsize": str(BATCH_ROWS),
         "rewriteBatchedStatements": "true",
-        # A session of Spark is in UTC, so TIMESTAMP columns must come in UTC as well.
+        # Spark's session is in UTC, so TIMESTAMP columns must arrive in UTC as well.
         "sessionInitStatement": "SET time_zone = '+00:00'",
         **tls,
         **parameters,

@@ -1,7 +1,7 @@
-"""Keyspace ids and shards of whole Arrow arrays: what the proxy's vindexes compute, at Spark's pace.
+"""Keyspace ids and shards of whole Arrow arrays: the proxy's vindexes at Spark's speed.
 
 A keyspace id is bytes; a shard owns a range of them (`-80`, `80-`), compared byte by byte. The
-functions here need no Spark; `spark.functions` makes Spark columns of them.
+functions here need no Spark; `spark.functions` wraps them for Spark columns.
 
 Measured on one core: `hash` two to three million ids a second, `xxhash` seven, `binary_md5` one and a half.
 """
@@ -25,7 +25,7 @@ from xxhash import xxh64_intdigest
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# Key ranges are compared by so many bytes, which is more than anybody splits by.
+# Key ranges are compared by this many bytes, more than any real split needs.
 _PREFIX_BYTES: Final = 8
 _BITS: Final = 64
 _TEXTS: Final = (
@@ -35,20 +35,20 @@ _TEXTS: Final = (
 
 
 class KeyspaceIdError(ValueError):
-    """A vindex, a shard's name or a column's type that keyspace ids cannot be made with."""
+    """A vindex, shard name or column type for which there are no keyspace ids."""
 
 
 def keyspace_ids(values: pa.Array, vindex: str = "hash") -> pa.Array:
     """Return the keyspace id of each value as an array of binary.
 
     values: integers, decimals without a fraction (BIGINT UNSIGNED by JDBC), strings or binary.
-    vindex: `hash`, `numeric`, `xxhash` or `binary_md5`, with the meaning Vitess gives them.
+    vindex: `hash`, `numeric`, `xxhash` or `binary_md5`, as in Vitess.
 
-    NULL has no keyspace id under `hash` and `numeric`, and a number that `numeric` cannot hold has none
-    either. `xxhash` and `binary_md5` take NULL for the empty string, as Vitess does.
+    NULL has no keyspace id under `hash` and `numeric`, nor does a number outside the range of
+    `numeric`. `xxhash` and `binary_md5` treat NULL as the empty string, like Vitess.
 
     Raises:
-        KeyspaceIdError: another vindex, or a type that has no such ids.
+        KeyspaceIdError: the vindex is unknown, or does not support the type.
     """
     make = _VINDEXES.get(vindex)
     if make is None:
@@ -70,10 +70,10 @@ class Shards:
 
     @classmethod
     def named(cls, names: Sequence[str]) -> Shards:
-        """Return the shards of these names, in any order.
+        """Return the shards with these names, in any order.
 
         Raises:
-            KeyspaceIdError: a name is no key range, or together they have a gap or overlap.
+            KeyspaceIdError: a name is not a key range, or the ranges have a gap or overlap.
         """
         if len(names) == 1 and names[0] in {"-", "0"}:
             return cls((names[0],), np.zeros(1, np.uint64))
@@ -100,7 +100,7 @@ class Shards:
 
 
 def _bound(name: str, side: int) -> int:
-    """Return where a key range starts (side 0) or ends (side 1) among 64-bit numbers."""
+    """Return the start (side 0) or end (side 1) of a key range as a 64-bit number."""
     sides = name.split("-")
     if len(sides) != 2:
         raise KeyspaceIdError(f"'{name}' is no key range such as -80, 40-80 or 80-")
@@ -123,7 +123,7 @@ def _bound(name: str, side: int) -> int:
 
 def _hash(values: pa.Array) -> pa.Array:
     numbers, nulls = _numbers(values)
-    # Three DES rounds with one key are one, and OpenSSL keeps single DES among what is retired.
+    # Three DES rounds with one key equal a single one, and OpenSSL has retired single DES.
     des = Cipher(TripleDES(bytes(24)), modes.ECB()).encryptor()  # noqa: S305
     encrypted = des.update(numbers.astype(">u8").tobytes())
     return _eight_bytes(np.frombuffer(encrypted, ">u8"), nulls)
@@ -137,7 +137,7 @@ def _numeric(values: pa.Array) -> pa.Array:
 
 
 def _xxhash(values: pa.Array) -> pa.Array:
-    # Little-endian, unlike everything else in a keyspace.
+    # Little-endian, unlike everything else in a keyspace id.
     texts = _texts(values)
     return _fixed(np.fromiter(map(xxh64_intdigest, texts), "<u8", len(texts)))
 
@@ -159,7 +159,7 @@ _VINDEXES: Final[dict[str, Callable[[Any], Any]]] = {
 
 
 def _numbers(values: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """Return the two's complement of integers, 0 for NULL, and where NULL is."""
+    """Return the two's complement of integers (0 for NULL), and a mask of the NULLs."""
     kind = values.type
     nulls = _bools(values.is_null())
     if pa.types.is_decimal(kind) and kind.scale == 0:
@@ -168,11 +168,11 @@ def _numbers(values: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
             raise KeyspaceIdError(f"a value of {kind} is not within 64 bits")
         filled = pc.fill_null(values, pa.scalar(0, values.type))
         words = np.frombuffer(filled.buffers()[1], "<u8").reshape(-1, 2)
-        # The lower half of 128 bits is the number's two's complement.
+        # The lower half of the 128 bits is the number's two's complement.
         return words[filled.offset : filled.offset + len(filled), 0].astype(np.uint64), nulls
     if not pa.types.is_integer(kind):
         raise KeyspaceIdError(f"a column of {kind} has no numbers; cast it to an integer first")
-    # NULLs must be filled first: to_numpy() would make floats of a column that has some.
+    # Fill NULLs first: to_numpy() would convert a column with NULLs to floats.
     filled = pc.fill_null(values, pa.scalar(0, kind))
     wide = pa.uint64() if pa.types.is_unsigned_integer(kind) else pa.int64()
     return filled.cast(wide).to_numpy(zero_copy_only=False).astype(np.uint64), nulls
@@ -189,7 +189,7 @@ def _negative(values: pa.Array) -> NDArray[np.bool_]:
 
 
 def _texts(values: pa.Array) -> list[bytes]:
-    """Return each value as MySQL's text protocol would send it; NULL is empty."""
+    """Return each value as in MySQL's text protocol; NULL is empty."""
     kind = values.type
     if pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0):
         values = values.cast(pa.string())
@@ -204,7 +204,7 @@ def _eight_bytes(ids: NDArray[Any], nulls: NDArray[np.bool_]) -> pa.Array:
 
 
 def _fixed(ids: NDArray[Any], validity: Any = None) -> pa.Array:
-    """Return the items of *ids*, as they are in memory, as binary."""
+    """Return the items of *ids* as binary, in their memory layout."""
     offsets = np.arange(len(ids) + 1, dtype=np.int32) * np.int32(ids.itemsize)
     return pa.Array.from_buffers(
         pa.binary(), len(ids), [validity, pa.py_buffer(offsets), pa.py_buffer(ids)]
@@ -212,7 +212,7 @@ def _fixed(ids: NDArray[Any], validity: Any = None) -> pa.Array:
 
 
 def _prefixes(ids: pa.Array) -> NDArray[np.uint64]:
-    """Return the first eight bytes of each id as a number, shorter ones filled with zeros."""
+    """Return the first eight bytes of each id as a number, padded with zeros."""
     padded = pc.binary_slice(pc.fill_null(ids, b""), 0, _PREFIX_BYTES)
     lengths = pc.binary_length(padded)
     if not pc.all(pc.equal(lengths, _PREFIX_BYTES), min_count=0).as_py():

@@ -1,4 +1,4 @@
-"""The Spark session of a job: the one place that sets Spark up, and that reads what it says of a failure."""
+"""The Spark session of a job: the one place that configures Spark and extracts the reason from its failures."""
 
 import logging
 import os
@@ -19,20 +19,20 @@ from streamfrom.spark.errors import JobError, RequestError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# spark-submit sets it in the processes that it starts.
+# Set by spark-submit in the processes that it starts.
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
-# What Spark takes for the address of its driver, instead of the machine's name; the first that is set.
+# Spark uses the first of these that is set as its driver's address, instead of the machine's name.
 _DRIVER_HOSTS: Final = ("SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_IP")
 SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
 }
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
-# What a query fails with; which one depends on where.
+# The errors of a failed query; the type depends on where it failed.
 SPARK_ERRORS: Final = (PySparkException, Py4JError)
 _TRACE: Final = "Traceback (most recent call last)"
 _CAUSE: Final = "Caused by: "
-# What the package raises itself, in a task or where a read is planned: with a trace or without.
+# An error that this package raised, in a task or while a read was planned, with or without a trace.
 _OWN: Final = re.compile(rf"\b{re.escape(JobError.__module__)}\.(JobError|RequestError): (.*)")
 
 
@@ -41,13 +41,13 @@ def start_session(
 ) -> "SparkSession":
     """Return a session called *name*.
 
-    master: where it runs; by default what spark-submit says, else `local[*]`.
+    master: where it runs; by default spark-submit's choice, else `local[*]`.
     settings: Spark settings in addition to `SETTINGS`.
 
     Raises:
-        RequestError: there is no Java to run it on, the name of this machine does not resolve, or Spark does not start.
+        RequestError: Java is missing, the name of this machine does not resolve, or Spark does not start.
     """
-    from pyspark.sql import SparkSession  # the seconds that it takes begin here
+    from pyspark.sql import SparkSession  # an import that takes seconds
 
     if _SUBMITTED not in os.environ and not _has_java():
         raise RequestError(
@@ -60,7 +60,7 @@ def start_session(
     builder = SparkSession.builder.appName(name)
     if master or _SUBMITTED not in os.environ:
         builder = builder.master(master or "local[*]")
-        # Its traces would bury what the job says itself. The other extraJavaOptions are left to the user's configuration.
+        # Its traces would bury the job's own messages. The other extraJavaOptions are left to the user's configuration.
         builder = builder.config(
             "spark.driver.defaultJavaOptions", f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
         )
@@ -75,12 +75,12 @@ def start_session(
 
 
 def _is_not_of_py4j(record: "logging.LogRecord") -> bool:
-    """Return False for what py4j logs by the root: the traces of a Ctrl-C."""
+    """Return False for py4j's records of the root logger: the traces of a Ctrl-C."""
     return "py4j" not in Path(record.pathname).parts
 
 
 def _check_host(environ: "Mapping[str, str]") -> None:
-    """Raise RequestError if the address at which Spark's driver is to be reached does not resolve.
+    """Raise RequestError if the address of Spark's driver does not resolve.
 
     Java would end with an UnknownHostException and its traces.
     """
@@ -102,7 +102,7 @@ def _has_java() -> bool:
 
 
 def failure_of(error: Exception, otherwise: str) -> JobError:
-    """Return what a task or a plan of this package raised and *error* reports; else a JobError with its reason after *otherwise*."""
+    """Return this package's own error that *error* reports from a task or a plan; else a JobError with *otherwise* and the reason."""
     if own := _OWN.findall(str(error)):
         kind, text = own[-1]
         return {one.__name__: one for one in (JobError, RequestError)}[kind](text.strip())
@@ -110,7 +110,7 @@ def failure_of(error: Exception, otherwise: str) -> JobError:
 
 
 def reason_of(error: Exception) -> str:
-    """Return what Spark, this package or anybody's function failed with: a line without the traces around it."""
+    """Return the failure of Spark, of this package or of a user's function in one line, without the traces around it."""
     if own := _OWN.findall(str(error)):
         return str(own[-1][1]).strip()
     if not isinstance(error, SPARK_ERRORS):
@@ -118,7 +118,7 @@ def reason_of(error: Exception) -> str:
     lines = [line for line in str(error).splitlines() if line.strip()]
     traces = [place for place, line in enumerate(lines) if _TRACE in line]
     if traces:
-        # A trace's lines are indented, what was raised is not.
+        # The lines of a trace are indented, the error is not.
         raised = (line for line in lines[traces[-1] + 1 :] if not line.startswith(" "))
         return next(raised, lines[-1]).strip()
     causes = [line for line in lines if line.startswith(_CAUSE)]

@@ -12,11 +12,11 @@ The data source has exact types:
 | BINARY, BLOB and similar types | binary |
 | all others, JSON, TIME and longer DECIMALs among them | string, as the server writes it |
 
-A date that no calendar has (0000-00-00, 2024-02-00) is NULL. A schema that the user gives reads these columns only, which is
-the column pruning that there is; any column but binary ones may be read as string, and a whole
-number as bigint, which fails where a value does not fit.
+A date that no calendar has (0000-00-00, 2024-02-00) is NULL. A schema given by the user reads only its columns, which is
+the only column pruning. Any column except binary ones may be read as string, and a whole
+number as bigint, which fails if a value does not fit.
 
-Jobs keep what they move: dates, times and bits are for them what the server sends, and a FLOAT is the DOUBLE that it is.
+Jobs keep values unchanged: they handle dates, times and bits as the server sends them, and a FLOAT as the exact DOUBLE.
 """
 
 import re
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-# Types that Spark has exactly, by MySQL's name. All others travel as the text or bytes that the
-# server sends, which loses nothing: dates may be zero, times may pass a day, JSON has no type.
+# Types with an exact equivalent in Spark, by MySQL's name. All others are passed on as the text or bytes from the
+# server, which loses nothing: dates may be zero, times may exceed a day, JSON has no type.
 _INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
 _BYTES: Final = frozenset(
     {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "bit", "vector"}
@@ -53,18 +53,18 @@ _NUMBER_OF: Final = {"float": " + 0e0", "bit": " + 0"}
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column of a message table and the Spark type that it is read as.
+    """A column of a message table and the Spark type in which to read it.
 
     name: the column's name in the DataFrame.
     column: the column's name in the table.
-    mysql_type: the type as `SHOW COLUMNS` writes it; `json` also for MariaDB's text with a check.
+    mysql_type: the type from `SHOW COLUMNS`; `json` also for MariaDB's text with a check.
     is_required: the column takes no NULL and has no default.
     is_generated: the server computes the column.
     """
 
     name: str
     column: str
-    mysql_type: str = field(compare=False)  # servers write one type in several ways
+    mysql_type: str = field(compare=False)  # servers format one type in several ways
     spark_type: str
     takes_null: bool = field(default=True, compare=False)
     is_required: bool = field(default=False, compare=False)
@@ -77,7 +77,7 @@ class Field:
 
     @property
     def sql(self) -> str:
-        """The expression to select: a FLOAT as a DOUBLE, since servers round a FLOAT to six digits, and bits as their number."""
+        """The expression to select: a FLOAT as a DOUBLE, since servers round a FLOAT to six digits, and bits as a number."""
         is_number = self.spark_type != "binary"
         return quoted(self.column) + (_NUMBER_OF.get(self.base, "") if is_number else "")
 
@@ -88,7 +88,7 @@ def base_of(mysql_type: str) -> str:
 
 
 def kept_type(mysql_type: str) -> str:
-    """Return the Spark type in which a job keeps each value of a MySQL type, as `SHOW COLUMNS` writes it."""
+    """Return the Spark type in which a job keeps values of a MySQL type from `SHOW COLUMNS`."""
     name = base_of(mysql_type)
     if name in _INTEGERS:
         wide = name == "bigint" and "unsigned" in mysql_type.lower()
@@ -102,7 +102,7 @@ def kept_type(mysql_type: str) -> str:
 
 
 def exact_type(mysql_type: str) -> str:
-    """Return the Spark type with the meaning of a MySQL type as `SHOW COLUMNS` writes it."""
+    """Return the Spark type that corresponds to a MySQL type from `SHOW COLUMNS`."""
     name = base_of(mysql_type)
     if name in _DATES:
         return _DATES[name]
@@ -120,14 +120,14 @@ def fields_of(
     table: str,
     type_of: "Callable[[str], str]" = exact_type,
 ) -> tuple[Field, ...]:
-    """Return the columns of a message table that has the same on all *shards*, with types by `exact_type` or `kept_type`.
+    """Return the columns of a message table, which must be the same on all *shards*, with types by `exact_type` or `kept_type`.
 
     Raises:
-        RequestError: it is missing somewhere, is no message table, or differs between shards.
+        RequestError: the table is missing on a shard, is no message table, or differs between shards.
     """
     fields, *others = (declared(endpoint, shard, table, type_of) for shard in shards)
     for shard, there in zip(shards[1:], others, strict=True):
-        # What the source writes is checked against the types of one shard, so there types are alike to the letter.
+        # The source checks what it writes against the types of one shard, so these must match literally.
         is_exact = [one.mysql_type for one in there] == [one.mysql_type for one in fields]
         if there != fields or (type_of is exact_type and not is_exact):
             raise RequestError(
@@ -142,7 +142,7 @@ def declared(
     """Return the columns of a message table on one shard.
 
     Raises:
-        RequestError: it is missing there, or is no message table.
+        RequestError: the table is missing there, or is no message table.
     """
     where = f"{endpoint.keyspace}.{table} on shard {shard}"
     try:
@@ -151,7 +151,7 @@ def declared(
             created = text_of(ask(connection, f"SHOW CREATE TABLE {quoted(table)}")[0][1])
     except pymysql.err.MySQLError as error:
         raise RequestError(f"cannot read {where}: {error}; check the table's name") from error
-    # Its comment is among the options behind its columns, which a view has not.
+    # The comment is among the options after the columns, which a view does not have.
     if "vitess_message" not in created.partition("\n) ")[2]:
         raise RequestError(f"{where} is no message table: its comment lacks vitess_message")
     checked = re.findall(r"json_valid\(`([^`]+)`\)", created)
@@ -179,10 +179,10 @@ def ddl_of(fields: "Sequence[Field]") -> str:
 
 
 def asked_for(fields: "Sequence[Field]", schema: "StructType") -> tuple[Field, ...]:
-    """Return the columns that *schema* names, as the types that it wants.
+    """Return the columns of *schema*, with its types.
 
     Raises:
-        RequestError: the table lacks one, or cannot give it as that type.
+        RequestError: the table lacks a column, or cannot provide it in that type.
     """
     known = {one.name.lower(): one for one in fields}
     found = []
@@ -206,7 +206,7 @@ def asked_for(fields: "Sequence[Field]", schema: "StructType") -> tuple[Field, .
 
 
 def arrow_type(kind: str) -> pa.DataType:
-    """Return the Arrow type that Spark wants for one of the Spark types above."""
+    """Return the Arrow type for one of the Spark types above."""
     if kind.startswith("decimal"):
         digits, fraction = kind[8:-1].split(",")
         return pa.decimal128(int(digits), int(fraction))
@@ -224,7 +224,7 @@ def arrow_type(kind: str) -> pa.DataType:
 
 
 def read_as(field: Field) -> pa.DataType | None:
-    """Return the numbers that a column's text is to be read as, or None if it is to come as it is."""
+    """Return the number type in which to read a column's text, or None to leave it unchanged."""
     as_number = {"float": "double", "boolean": "bigint"}.get
     kind = arrow_type(as_number(field.base) or as_number(field.spark_type) or field.spark_type)
     is_number = (
@@ -241,7 +241,7 @@ def fetch_rows(
     condition: str = "",
     values: "Sequence[Any]" = (),
 ) -> "Iterator[pa.RecordBatch]":
-    """Yield the rows of *shard* that fulfil *condition*, which has a mark (`%s`) for each of *values*, in batches.
+    """Yield the rows of *shard* that match *condition*, which has a `%s` placeholder for each of *values*, in batches.
 
     Raises:
         MySQLError: the proxy or the shard broke off.
@@ -249,7 +249,7 @@ def fetch_rows(
     columns = ", ".join(one.sql for one in fields) or "1"
     where = f" WHERE {condition}" if condition else ""
     selected = f"SELECT {columns} FROM {quoted(table)}"  # noqa: S608  quoted
-    selected = selected.replace("%", "%%")  # a name is no mark
+    selected = selected.replace("%", "%%")  # escape % in names
     connection = endpoint.connect(shard, IN_UTC, streams=True)
     try:
         for sent in fetch_columns(
@@ -257,12 +257,12 @@ def fetch_rows(
         ):
             yield arrow_batch(fields, sent)
     finally:
-        # A reader that wants no more must not fetch the rest first.
+        # A reader that stops early must not fetch the rest first.
         connection._force_close()
 
 
 def arrow_batch(fields: "Sequence[Field]", columns: "Sequence[pa.Array]") -> pa.RecordBatch:
-    """Return one batch with what the server sent for *fields*, each read as `read_as` says."""
+    """Return one batch of the server's values for *fields*, each read by `read_as`."""
     arrays = [_array(one, sent) for one, sent in zip(fields, columns, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, names=[one.name for one in fields])
 
@@ -280,7 +280,7 @@ def _moments(texts: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _known_moments(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return NULL for dates that no calendar has, which are found by halving, since few have any."""
+    """Convert texts to dates, with NULL for those that no calendar has. They are rare, so find them by halving."""
     try:
         return texts.cast(kind)
     except pa.ArrowInvalid:

@@ -1,9 +1,9 @@
 """Rows of the text protocol as Arrow columns, decoded many at a time: pure.
 
-A row is a packet: three bytes of length, one of sequence, then each column as a length and so many bytes. Each packet begins where the one
-before it ends, and to follow them takes 0.1 µs for each.
+A row is a packet: three bytes of length, one of sequence, then each column as a length and that many bytes. Each packet begins at the
+end of the one before, and following this chain takes 0.1 µs per packet.
 
-Numpy then finds a column's values in all packets at once, and Arrow copies them together, or reads numbers out of what was received. That
+Numpy then finds a column's values in all packets at once, and Arrow copies them together, or parses numbers from the received bytes. This
 is twenty times as fast as value by value. Formats: the MySQL client protocol, "Protocol::Packet", "ProtocolText::ResultsetRow" and "Sending
 more than 16 MB".
 """
@@ -26,78 +26,78 @@ if TYPE_CHECKING:
 
 
 HEADER_BYTES: Final = 4
-LONGEST_BYTES: Final = 0xFFFFFF  # a payload of this length goes on in the next packet
+LONGEST_BYTES: Final = 0xFFFFFF  # a payload of this length continues in the next packet
 _LENGTH: Final = struct.Struct("<I").unpack_from
 _NULL: Final = 251
-# How many bytes of length follow these first bytes.
+# First bytes that announce a longer length, and how many bytes it has.
 _WIDE_LENGTHS: Final = ((252, 2), (253, 3), (254, 8))
-_END: Final = b"\xfe"  # of an EOF packet, or of the OK packet instead; of a row only if its first value is huge
+_END: Final = b"\xfe"  # first byte of an EOF packet, or of the OK packet instead; of a row only if its first value is huge
 _ERROR: Final = b"\xff"
-# A batch is half of it: enough that what numpy and Arrow take for a call at all does not count.
+# A batch is half of it, large enough that numpy's and Arrow's cost per call does not matter.
 ROOM_BYTES: Final = 1 << 22
 _WRONG: Final = "a row has other columns than its result has definitions"
 
 
 def find_packets(found: "array[int]", data: bytearray, begin: int, end: int) -> int:
-    """Add to *found* where the whole packets from *begin* to *end* begin, and return the place behind the last of them."""
+    """Append the starts of the whole packets between *begin* and *end* to *found*; return the end of the last one."""
     place = before = begin
     note = found.append
-    last = end - HEADER_BYTES  # where a header may begin
+    last = end - HEADER_BYTES  # the last place where a header may begin
     while place <= last:
         note(place)
         before = place
         place += HEADER_BYTES + (_LENGTH(data, place)[0] & LONGEST_BYTES)
     if place > end:
-        # Of the newest only a part has come.
+        # The newest packet is incomplete.
         found.pop()
         place = before
     return place
 
 
 class MalformedRowsError(Exception):
-    """The bytes received are no result of the text protocol with this number of columns."""
+    """The received bytes are not a text-protocol result with this number of columns."""
 
 
 class TextRows:
-    """The packets of one result behind its column definitions.
+    """The packets of one result after its column definitions.
 
-    `room` is where bytes go as they come, `received` says how many came, `take` gives whole rows and forgets them, so
-    memory is what its caller lets come in between, or the longest row.
+    Write bytes into `room`, pass their number to `received`, and `take` the whole rows, which also frees them. Memory is
+    therefore bounded by the bytes received between two calls of `take`, or by the longest row.
     """
 
     def __init__(self, columns: int, room_bytes: int = ROOM_BYTES) -> None:
         self._columns = columns
         self._buffer = bytearray(room_bytes)
-        self._end = 0  # behind the last byte that came
-        self._walked = 0  # where the first packet begins that is not whole
-        self._starts = array("q")  # where the whole packets of rows begin
+        self._end = 0  # the end of the received bytes
+        self._walked = 0  # the start of the first incomplete packet
+        self._starts = array("q")  # the starts of whole packets of rows
         self.error: bytes | None = None
 
     @property
     def bytes_held(self) -> int:
-        """The number of bytes that have come and were not taken."""
+        """The number of bytes received but not taken."""
         return self._end
 
     def room(self) -> memoryview:
-        """Return where the next bytes go, a quarter of all room at least."""
+        """Return the buffer for the next bytes, at least a quarter of the total."""
         if len(self._buffer) - self._end < len(self._buffer) // 4:
             self._buffer = self._buffer + bytearray(len(self._buffer))
         return memoryview(self._buffer)[self._end :]
 
     def received(self, size: int) -> bool:
-        """Take in *size* bytes that were written to `room`, and say whether they were the last.
+        """Process *size* bytes that were written to `room`; return whether they were the last.
 
-        If they were, `error` is the packet that ended the result, or None if nothing went wrong.
+        If they were, `error` is the error packet that ended the result, or None if it ended normally.
         """
         self._end += size
         self._walked = find_packets(self._starts, self._buffer, self._walked, self._end)
         return self._has_ended()
 
     def _has_ended(self) -> bool:
-        """Whether the newest packet ends the result: it must be the last one, since nothing follows the end."""
+        """Whether the newest packet ends the result. It must be the last one received, since nothing follows the end."""
         if self._walked < self._end or not len(self._starts):
             return False
-        # A row of several packets goes on with any byte, and begins like an end if its first value is that long.
+        # Continuation packets of a row may begin with any byte, and a row whose first value is that long begins like an end.
         places = [*self._starts[-2:], self._end]
         if any(end - start == HEADER_BYTES + LONGEST_BYTES for start, end in pairwise(places)):
             return False
@@ -112,12 +112,12 @@ class TextRows:
         return True
 
     def take(self, kinds: "Sequence[pa.DataType | None]" = ()) -> list[pa.Array]:
-        """Return the columns of the whole rows, NULL where the server says so.
+        """Return the columns of the whole rows, with NULLs.
 
-        kinds: the number type as which each column's text is read; None, or a shorter list, for binary.
+        kinds: the number type in which to read each column's text; None, or a shorter list, for binary.
 
         Raises:
-            MalformedRowsError: a row has more columns or fewer.
+            MalformedRowsError: a row has too many or too few columns.
             pa.ArrowInvalid: a text is no number.
         """
         starts = np.array(self._starts, np.int64)
@@ -138,7 +138,7 @@ class TextRows:
 
     def _forget(self, packets: int, size: int) -> None:
         if not packets:
-            return  # a long row is coming, and need not be moved with each of its parts
+            return  # a long row is arriving; do not move it with each of its parts
         left = self._end - size
         self._buffer[:left] = self._buffer[size : self._end]
         self._starts = array("q", (place - size for place in self._starts[packets:]))
@@ -148,7 +148,7 @@ class TextRows:
 def _joined(
     data: memoryview, starts: "Places", ends: "Places"
 ) -> "tuple[bytes, Places, Places]":
-    """Return rows without the headers inside them, and where each begins and ends."""
+    """Return rows without the headers inside them, and the start and end of each."""
     texts: list[bytes] = []
     sizes = [0]
     size = 0
@@ -167,7 +167,7 @@ def _columns(
     ends: "Places",
     kinds: "Sequence[pa.DataType | None]",
 ) -> list[pa.Array]:
-    """Return the values of rows that begin at *places*, column by column."""
+    """Return the values of the rows that start at *places*, column by column."""
     if not len(places):
         return [pa.array([], kind or pa.binary()) for kind in kinds]
     data = np.frombuffer(buffer, np.uint8)
@@ -175,14 +175,14 @@ def _columns(
     for _ in kinds:
         found.append(_values(data, places))
         places = found[-1][1]
-    # No value ends before it begins, so where the last ones end right, all others are inside their rows.
+    # No value ends before it begins, so if the last ones end right, all others are inside their rows.
     if (places != ends).any():
         raise MalformedRowsError(_WRONG)
     return [_array(buffer, values, kind) for values, kind in zip(found, kinds, strict=True)]
 
 
 def _values(data: "NDArray[np.uint8]", places: "Places") -> "Values":
-    """Return the values whose lengths are at *places*; a place outside of the data gives a value that ends outside."""
+    """Return the values whose lengths are at *places*; a place outside the data gives a value that ends outside."""
     first = data.take(places, mode="clip")
     starts = places + 1
     if first.max() < _NULL:
@@ -207,7 +207,7 @@ def _array(buffer: bytes | bytearray, values: "Values", kind: pa.DataType | None
     count = len(starts)
     if nulls is not None and nulls.all():
         return pa.nulls(count, kind or pa.binary())
-    # In an array of values and what lies between them, the values are every other one.
+    # Treat values and the gaps between them as one array, in which the values are every other item.
     bounds = np.empty(2 * count + 1, np.int32)
     bounds[:-1:2], bounds[1::2], bounds[-1] = starts, ends, ends[-1]
     is_value = np.zeros(2 * count, np.bool_)

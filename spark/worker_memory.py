@@ -1,7 +1,7 @@
-"""What a Python worker of Spark has loaded, kept out of the garbage collection.
+"""Keep the objects that a Python worker of Spark has loaded out of garbage collection.
 
-Spark's daemon collects all garbage after each task and each planning step. Looking through what pyspark, pandas and
-pyarrow have made of objects by then takes 40 ms of processor time, as long as reading 150,000 rows.
+Spark's daemon runs a full collection after each task and each planning step. Scanning the objects that pyspark, pandas and
+pyarrow have created by then takes 40 ms of processor time, as long as reading 150,000 rows.
 """
 
 import gc
@@ -9,12 +9,12 @@ from itertools import count
 from typing import Final
 
 
-# The first task of a process loads what it needs only while it runs.
+# The first task of a process imports further modules while it runs.
 _TASKS: Final = 2
 _tasks = count()
 
 
 def keep_loaded() -> None:
-    """Let no later collection look at what exists now; where a process begins its first tasks, when most is loaded."""
+    """Exclude all current objects from later collections; call it when a process begins its first tasks, when most is loaded."""
     if next(_tasks) < _TASKS:
         gc.freeze()

@@ -1,10 +1,10 @@
-"""Jobs over message tables. `JOBS` is where a job is registered: its name and what it does.
+"""Jobs over message tables. `JOBS` registers each job by its name, with a description.
 
-A job is the module `spark.jobs.NAME` with what `spark.jobs.job.Job` asks for; the command line
-and every listing follow from that. `analytics` measures a queue, `enqueue` feeds one, `consume` works through it, `archive` keeps
-acknowledged messages as Parquet and then purges them, `replay` brings those back, and `reshard` moves a table. `reading` and
-`writing` are how rows come and go, `manifest` is what an archive publishes, and `progress` says how
-far a job is.
+A job is the module `spark.jobs.NAME` with the members of `spark.jobs.job.Job`; the command line
+and every listing follow from that. `analytics` measures a queue, `enqueue` feeds one, `consume` processes one, `archive` saves
+acknowledged messages as Parquet and then purges them, `replay` restores those, and `reshard` moves a table. `reading` and
+`writing` read and insert rows, `manifest` describes a published archive, and `progress` reports the
+progress of a job.
 """
 
 from typing import Final

@@ -1,9 +1,9 @@
-"""Keep the acknowledged messages of a window as Parquet, then purge exactly those.
+"""Save the acknowledged messages of a window as Parquet, then purge exactly those.
 
-stage → verify → publish → purge. A run may be killed at any moment and is simply run again: before
-the manifest it starts over, after it it only purges. Rows are purged by the ids read back from the
-published files, and only while they are still acknowledged in the window, so nothing goes that is
-not archived. A row whose acknowledgement was committed after it was looked for stays, and is counted.
+stage → verify → publish → purge. A run may be killed at any moment; simply run it again. Before
+the manifest it starts over; after the manifest it only purges. Rows are purged by the ids read back from the
+published files, and only while they are still acknowledged in the window, so no row is purged that is
+not archived. A row whose acknowledgement was committed after the read stays, and is counted.
 """
 
 import shutil
@@ -47,7 +47,7 @@ PURGE_ROWS: Final = 1000
 
 @dataclass(frozen=True)
 class ArchiveConfig(JobConfig):
-    """Which window [low, high) of `time_acked`, in nanoseconds, of the table goes where."""
+    """The window [low, high) of `time_acked`, in nanoseconds, of the table to archive, and the place of the archive."""
 
     OPTIONS = f"""
   out  --out DIR  a folder all executors share
@@ -68,12 +68,12 @@ def run(
 
     Returns:
         A report in which `archived` = `purged` + `gone_before`; `left` acknowledged rows of the
-        window are in the table still, because they came after it was archived.
+        window are still in the table, because they were acknowledged after the read.
 
     Raises:
-        RequestError: the window is open, or the table or archive is not as it must be.
-        JobError: the staged rows are not the table's, or it broke off. Nothing was purged that is
-            not archived.
+        RequestError: the window is open, or the table or archive is unsuitable.
+        JobError: the staged rows differ from the table's, or the job broke off. Only archived rows
+            were purged.
     """
     progress = begun(spark, progress)
     endpoint, table = config.endpoint, config.table
@@ -106,7 +106,7 @@ def run(
             progress.enter("check")
             is_whole = _count(data) == manifest.rows
         else:
-            # Whatever happened to the files since an earlier run.
+            # The files may have changed since an earlier run.
             progress.enter("check")
             is_whole = _is_whole(data, manifest, rows)
         if not is_whole:
@@ -139,7 +139,7 @@ def _is_whole(folder: Path, manifest: Manifest, like: "DataFrame") -> bool:
 
 
 def _read(spark: "SparkSession", folder: Path, like: "DataFrame") -> "DataFrame":
-    # The schema is given: shard names such as 80- would otherwise be guessed at.
+    # The schema is given, because Spark would guess the type of shard names such as 80-.
     return (
         spark.read.schema(like.schema)
         .parquet(spark_path(folder))
@@ -156,7 +156,7 @@ def _count(folder: Path) -> int:
 
 
 def _purge(config: ArchiveConfig, folder: Path, total: int, progress: Progress) -> int:
-    """Delete the archived rows of *folder* and return how many were still there."""
+    """Delete the archived rows of *folder*; return how many were still in the table."""
     purged = done = 0
     for path in _files(folder):
         shard = path.parent.name.partition("=")[2]

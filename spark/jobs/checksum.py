@@ -1,6 +1,6 @@
-"""A checksum of rows that Spark computes: their number, and the XOR of their hashes.
+"""A checksum of rows, computed by Spark: their number, and the XOR of their hashes.
 
-No order and no division into tasks changes it, and rows with a primary key have no equals that would cancel out.
+It does not depend on the order or on the division into tasks. Rows with a primary key are distinct, so none cancel out.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Checksum:
-    """How many rows, and the XOR of their hashes, 64 bits."""
+    """A number of rows, and the XOR of their 64-bit hashes."""
 
     rows: int = 0
     bits: int = 0
@@ -29,13 +29,13 @@ class Checksum:
 
 
 def row_hash(values: "Sequence[Column]") -> "Column":
-    """Return 64 bits of hash of a row that has *values*."""
-    # NULLs leave a hash as it was, so which values are NULL is hashed as well.
+    """Return a 64-bit hash of a row with *values*."""
+    # NULLs do not change a hash, so the positions of NULLs are hashed as well.
     return F.xxhash64(*values, *(value.isNull() for value in values))
 
 
 def checksums(frame: "DataFrame", by: str, leave_out: str = "") -> dict[Any, Checksum]:
-    """Return the checksum of the rows of *frame* for each value of the column *by*; neither it nor *leave_out* counts."""
+    """Return the checksum of the rows of *frame* for each value of the column *by*, leaving out it and *leave_out*."""
     values = [F.col(quoted(name)) for name in frame.columns if name not in {by, leave_out}]
     sums = frame.groupBy(by).agg(F.count("*"), F.bit_xor(row_hash(values)))
     return {key: Checksum(rows, bits) for key, rows, bits in sums.collect()}

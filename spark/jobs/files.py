@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and that stay there when a machine loses its power; and what Spark calls them."""
+"""Write files atomically and durably, lock folders, and format paths for Spark."""
 
 import fcntl
 import os
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def spark_path(path: "Path") -> str:
-    """Return an absolute *path* as Spark takes it: unlike a URI's, its spaces and letters are not encoded, for it decodes none."""
+    """Return an absolute *path* in Spark's format: unlike a URI, it is not percent-encoded, because Spark does not decode it."""
     return f"file:{path}"
 
 
 @contextmanager
 def locked(home: "Path", refusal: Exception) -> "Iterator[None]":
-    """Keep other runs out of a folder; a killed one lets go by itself. Raises *refusal* while another run is at work."""
+    """Lock a folder against other runs; the lock of a killed run is released automatically. Raise *refusal* if another run has it."""
     home.mkdir(parents=True, exist_ok=True)
     with (home / "_lock").open("w") as file:
         try:
@@ -29,7 +29,7 @@ def locked(home: "Path", refusal: Exception) -> "Iterator[None]":
 
 
 def written_whole(path: "Path", text: str) -> None:
-    """Write a file that is there whole or not at all, and for good once this returns."""
+    """Write a file atomically and durably."""
     draft = path.with_suffix(".draft")
     draft.write_text(text)
     flush(draft)
@@ -38,13 +38,13 @@ def written_whole(path: "Path", text: str) -> None:
 
 
 def flush_all(folder: "Path") -> None:
-    """Have the system bring a folder, and all that is in it, to the disk."""
+    """Flush a folder and everything in it to disk."""
     for path in (folder, *folder.rglob("*")):
         flush(path)
 
 
 def flush(path: "Path") -> None:
-    """Have the system bring a file, or a folder's names, to the disk."""
+    """Flush a file, or a folder's names, to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""What a module of `spark.jobs` has to be a job, and what several of them read from options."""
+"""The protocol for modules of `spark.jobs`, and the options that several of them share."""
 
 import argparse
 import importlib
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JobConfig:
-    """The table that a job is about.
+    """The table of a job.
 
     OPTIONS: a line for each option: the field, the flag, the metavar, the help. A line that begins with | excludes the one
-        above; an option without a metavar says true for a bool, else None; one with … may be given again; fields
+        above; an option without a metavar sets True for a bool, else None; one with … may be repeated; fields
         that end in _ns take a date or time. An option is required if its field has no default.
-    LEAST: of numbers the field, the flag, and the least that it takes.
+    LEAST: for numbers, the field, the flag, and the minimum.
     """
 
     OPTIONS: ClassVar[str] = ""
@@ -50,7 +50,7 @@ class JobConfig:
     table: str
 
     def __post_init__(self) -> None:
-        """Raise RequestError if a number is less than `LEAST` says, or the window of `WINDOW` is empty."""
+        """Raise RequestError if a number is below its minimum in `LEAST`, or the window of `WINDOW` is empty."""
         for name, flag, least in self.LEAST:
             value = getattr(self, name)
             if value is not None and not least <= value < _MOST:
@@ -64,10 +64,10 @@ class JobConfig:
 
     @classmethod
     def asked(cls, options: "argparse.Namespace") -> Self:
-        """Return what the command line asks for, without asking any server.
+        """Return the configuration from the command line, without contacting a server.
 
         Raises:
-            RequestError: the options do not fit together.
+            RequestError: the options contradict each other.
         """
         return cls(**{field.name: getattr(options, field.name) for field in fields(cls)})
 
@@ -77,29 +77,29 @@ _MOST: Final = 10**9
 
 
 class Job(Protocol):
-    """A module with the class of its configuration and its work."""
+    """A module with a configuration class and a function for the work."""
 
     CONFIG: type[JobConfig]
 
     def run(
         self, spark: "SparkSession", config: Any, progress: Progress | None = None
     ) -> "Report":
-        """Do the work and say what was done.
+        """Do the work and return a report.
 
         Raises:
-            RequestError: the servers say that it cannot be done as asked; nothing was begun.
-            JobError: it broke off; the text says what to do.
+            RequestError: the request cannot be fulfilled on these servers; nothing was begun.
+            JobError: it broke off; the text names the fix.
         """
 
 
 def begun(spark: "SparkSession", progress: Progress | None) -> Progress:
-    """Return where a job that begins on *spark* says how far it is: *progress*, or one of its own.
+    """Return the progress of a job that begins on *spark*: *progress*, or a new one.
 
     Raises:
-        RequestError: it is a session of Spark Connect, where tasks cannot report how far they are and a consumer's batches would be
-            worked on by another process.
+        RequestError: it is a session of Spark Connect, where tasks cannot report progress and a consumer's batches would be
+            processed in another process.
     """
-    # Its class can be imported only where gRPC is installed.
+    # Its class can be imported only if gRPC is installed.
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         raise RequestError(
             "jobs do not run through Spark Connect: run them by streamfrom-spark or spark-submit, or with a session"
@@ -110,7 +110,7 @@ def begun(spark: "SparkSession", progress: Progress | None) -> Progress:
 
 @contextmanager
 def broken_off() -> "Iterator[None]":
-    """Raise as a JobError what Spark, the proxy or a server fails with inside the block."""
+    """Convert errors of Spark, the proxy or a server inside the block to a JobError."""
     try:
         yield
     except SPARK_ERRORS as error:
@@ -121,15 +121,15 @@ def broken_off() -> "Iterator[None]":
 
 
 def load_job(name: str) -> Job:
-    """Return the job's module, which needs pyspark."""
+    """Import and return the job's module, which needs pyspark."""
     return cast("Job", importlib.import_module(f"streamfrom.spark.jobs.{name}"))
 
 
 def nanoseconds(text: str) -> int:
-    """Return an ISO date or time, UTC unless it says otherwise, in nanoseconds since the epoch.
+    """Parse an ISO date or time, in UTC by default; return nanoseconds since the epoch.
 
     Raises:
-        ArgumentTypeError: it is none, or one that a BIGINT of nanoseconds cannot hold.
+        ArgumentTypeError: it is malformed, or outside the range of a BIGINT of nanoseconds.
     """
     try:
         moment = datetime.fromisoformat(text)
@@ -145,7 +145,7 @@ def nanoseconds(text: str) -> int:
     return found
 
 
-# The window of `time_acked`, and when new messages are due.
+# Options for the window of `time_acked`, and for when new messages are due.
 WINDOW: Final = """
   low_ns      --from T0  acknowledged since T0, an ISO date or time, in UTC if it has no zone
   high_ns     --to T1    and before T1
@@ -159,7 +159,7 @@ _OPTION: Final = re.compile(r"([ |]) (\w+) +(\S+)(?: (\S+))? {2,}(.+)")
 
 
 def add_options(parser: "argparse.ArgumentParser", config: Any) -> None:
-    """Add the options of *config*, which `JobConfig.OPTIONS` describes."""
+    """Add the options of *config*, as described by `JobConfig.OPTIONS`."""
     group: Any = None
     known = {field.name: field for field in fields(config)}
     rows = [_OPTION.fullmatch(line) for line in config.OPTIONS.splitlines() if line]
@@ -183,7 +183,7 @@ def add_options(parser: "argparse.ArgumentParser", config: Any) -> None:
 
 
 def _taken(field: "Field[Any]", metavar: str | None) -> dict[str, Any]:
-    """Return what argparse is to take for a field: the metavar and the field's type say it."""
+    """Return argparse's arguments for a field, from the metavar and the field's type."""
     kinds = get_args(field.type) or (field.type,)
     if metavar is None:
         return {"action": "store_const", "const": True if bool in kinds else None}
@@ -203,6 +203,6 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def check_window(low_ns: int | None, high_ns: int | None) -> None:
-    """Raise RequestError if the window of `WINDOW`, each None where it was left out, is empty."""
+    """Raise RequestError if the window of `WINDOW` is empty; each bound may be None."""
     if low_ns is not None and high_ns is not None and low_ns >= high_ns:
         raise RequestError("--from must lie before --to")

@@ -1,8 +1,8 @@
-"""What an archive consists of: a folder for each window of a table.
+"""The layout of an archive: a folder for each window of a table.
 
     DIR/KEYSPACE/TABLE/LOW-HIGH/streamfrom_shard=…/*.parquet    the rows
     DIR/KEYSPACE/TABLE/LOW-HIGH/_manifest.json        their number and checksum
-    DIR/KEYSPACE/TABLE/_staging/LOW-HIGH/             a run that has not come as far
+    DIR/KEYSPACE/TABLE/_staging/LOW-HIGH/             an unfinished run
 
 A window appears by one rename, after all of it is on disk.
 """
@@ -37,13 +37,13 @@ class Manifest:
         return f"{self.low_ns}-{self.high_ns}"
 
     def has_part_of(self, low_ns: int | None, high_ns: int | None) -> bool:
-        """Whether the window overlaps [low, high); None is no bound."""
+        """Whether the window overlaps [low, high); None means unbounded."""
         is_before = high_ns is None or self.low_ns < high_ns
         return is_before and (low_ns is None or low_ns < self.high_ns)
 
 
 def published(home: "Path", window: Manifest) -> Manifest | None:
-    """Return what is published of *window* in a table's archive, or None.
+    """Return the published manifest of *window* in a table's archive, or None.
 
     Raises:
         JobError: another published window overlaps it, or a manifest is damaged or missing.
@@ -65,12 +65,12 @@ def published(home: "Path", window: Manifest) -> Manifest | None:
 
 
 def staged_at(home: "Path", window: Manifest) -> "Path":
-    """Return where the rows of *window* are written first."""
+    """Return the staging folder of *window*."""
     return home / "_staging" / window.name
 
 
 def publish(home: "Path", manifest: Manifest) -> None:
-    """Make the staged rows the archive's, for good once this returns."""
+    """Publish the staged rows durably."""
     staging = staged_at(home, manifest)
     written_whole(staging / _MANIFEST, json.dumps(asdict(manifest)))
     flush_all(staging)
@@ -79,12 +79,12 @@ def publish(home: "Path", manifest: Manifest) -> None:
 
 
 def archive_locked(home: "Path") -> "AbstractContextManager[None]":
-    """Keep other runs on a table's archive out. Raises JobError while another run is at work."""
+    """Lock a table's archive against other runs. Raises JobError if another run is active."""
     return locked(home, JobError(f"another run archives into {home}: wait for it"))
 
 
 def manifests(home: "Path") -> list[Manifest]:
-    """Return what is published in a table's archive, the oldest window first.
+    """Return the published manifests of a table's archive, the oldest window first.
 
     Raises:
         JobError: a manifest is damaged, or where an earlier version kept it.

@@ -1,4 +1,4 @@
-"""How a job says what it is doing, next to the bar that Spark shows of its stages on a terminal."""
+"""Report the progress of a job, next to Spark's own bar of stages on a terminal."""
 
 import json
 import sys
@@ -13,9 +13,9 @@ _LINE_AGAIN: Final = "\r\x1b[K"
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a job did: counts by name that add up, and how long its steps took, in seconds.
+    """The result of a job: counts by name that add up, and the duration of its steps in seconds.
 
-    wrote: the files or folders that the job made and that its options do not name.
+    wrote: the files or folders that the job created and that its options do not name.
     """
 
     job: str
@@ -30,28 +30,28 @@ class Report:
 
 
 class Progress:
-    """Writes to standard error, so that a job's output stays its own.
+    """Writes progress to standard error, to keep it separate from the job's output.
 
-    On a terminal a line that counts is written over by the next one that does.
+    On a terminal, a line with a count is overwritten by the next one.
     """
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
-        self._counts = False  # the cursor stands behind a line that counts
+        self._counts = False  # the cursor is at the end of a line with a count
         self._began_s = self._started_s = time.monotonic()
         self._step = ""
         self._said_s = 0.0
         self.steps_s: dict[str, float] = {}
 
     def enter(self, step: str) -> None:
-        """Begin *step*, and end the one before it. A step that begins again adds to its time and is not announced."""
+        """End the current step and begin *step*. A step that begins again adds to its time and is not announced."""
         self._count_time()
         self._step, self._started_s = step, time.monotonic()
         if step not in self.steps_s:
             self._say(f"{step} …")
 
     def leave(self) -> None:
-        """The last step has ended, or has broken off."""
+        """End the last step, whether it is complete or broke off."""
         self._count_time()
         if self._counts:
             self._counts = False
@@ -64,7 +64,7 @@ class Progress:
         self._step = ""
 
     def rows(self, done: int, total: int) -> None:
-        """Note that *done* rows of *total* have passed through the step; shown once a second and at its end."""
+        """Record that *done* rows of *total* have passed through the step; shown once a second and at its end."""
         if not self._is_time() and done < total:
             return
         rate = done / max(time.monotonic() - self._started_s, 1e-3)
@@ -75,7 +75,7 @@ class Progress:
         )
 
     def passed(self, rows: int, notes: dict[str, int]) -> None:
-        """Note that *rows* have passed through a job that has no end; shown once a second, with *notes*."""
+        """Record that *rows* have passed through an endless job; shown once a second, with *notes*."""
         if not self._is_time():
             return
         rate = rows / max(time.monotonic() - self._began_s, 1e-3)

@@ -1,9 +1,9 @@
 """Rows of a message table as a DataFrame, read through the proxy.
 
-Of acknowledged rows one partition is one slice of the time window on one shard, so ids of any type
-divide alike. A task streams its rows: memory holds one Arrow batch, not the slice. A retried task reads
-the same rows, because rows acknowledged in a window that has closed no longer change. Rows that wait
-are read as they are at the moment, a shard at a time.
+A partition of acknowledged rows is one slice of the time window on one shard, so ids of any type
+are divided evenly. A task streams its rows: memory holds one Arrow batch, not the slice. A retried task reads
+the same rows, because rows acknowledged in a closed window no longer change. Waiting rows
+are read in their current state, one shard at a time.
 """
 
 import time
@@ -22,16 +22,16 @@ from streamfrom.spark.worker_memory import keep_loaded
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Not _shard: pyarrow does not look into folders that begin so.
+# Not _shard: pyarrow skips folders whose names begin with an underscore.
 SHARD: Final = "streamfrom_shard"
-# Of a window, on each shard.
+# Slices of a window on each shard.
 SLICES: Final = 4
-# By then a transaction that acknowledges has been committed.
+# After this time, every acknowledging transaction should have committed.
 CLOSED_NS: Final = 60 * 10**9
 
 
 def slices(low_ns: int, high_ns: int, count: int) -> list[tuple[int, int]]:
-    """Cut [low, high) into at most *count* slices that touch and do not overlap."""
+    """Divide [low, high) into up to *count* adjacent slices."""
     width = -(-(high_ns - low_ns) // count)
     return [(start, min(start + width, high_ns)) for start in range(low_ns, high_ns, width)]
 
@@ -43,9 +43,9 @@ def read_rows(
     columns: "Sequence[Field]",
     parts: "Sequence[tuple[str, str]]",
 ) -> "DataFrame":
-    """Return the rows of *parts*, each (shard, condition), with `streamfrom_shard` in front.
+    """Return the rows of *parts*, each (shard, condition), with `streamfrom_shard` as the first column.
 
-    A task reads one part; a condition is SQL that holds no value from outside.
+    A task reads one part; a condition is SQL without user input.
     """
 
     def read(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
@@ -69,13 +69,13 @@ def acked_between(low_ns: int, high_ns: int) -> str:
 
 
 def acked_parts(shards: "Sequence[str]", low_ns: int, high_ns: int) -> list[tuple[str, str]]:
-    """Return the parts (shard, condition) by which several tasks read what was acknowledged in [low, high)."""
+    """Return the parts (shard, condition) in which several tasks read the rows acknowledged in [low, high)."""
     conditions = [acked_between(*each) for each in slices(low_ns, high_ns, SLICES)]
     return [(shard, condition) for shard in shards for condition in conditions]
 
 
 def count_rows(endpoint: Endpoint, shards: "Sequence[str]", table: str, condition: str) -> int:
-    """Return how many rows on *shards* fulfil *condition*, SQL that holds no value from outside."""
+    """Return how many rows on *shards* match *condition*, SQL without user input."""
     counted = f"SELECT COUNT(*) FROM {quoted(table)} WHERE {condition}"  # noqa: S608  quoted, numbers
     return sum(int(endpoint.ask(counted, shard=shard)[0][0]) for shard in shards)
 
@@ -85,7 +85,7 @@ def mapped(
     work: "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]",
     schema: str,
 ) -> "DataFrame":
-    """Return `frame.mapInArrow(work, schema)` for columns of any name; PySpark takes a dot or a backtick in one for its own."""
+    """Return `frame.mapInArrow(work, schema)` for columns of any name; PySpark itself misreads a dot or a backtick in a name."""
     names = list(frame.columns)
 
     def named(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
@@ -97,10 +97,10 @@ def mapped(
 def check_closed(
     endpoint: "Endpoint", shards: "Sequence[str]", until_ns: int, option: str
 ) -> None:
-    """Make sure that *until_ns*, the value of *option*, lies a minute back by this machine's clock and by those of the shards.
+    """Check that *until_ns*, the value of *option*, is at least a minute ago by this machine's clock and by those of the shards.
 
     Raises:
-        RequestError: it does not; the clock that is furthest behind is named, since it may be wrong.
+        RequestError: it is not; the text names the clock that is furthest behind, since it may be wrong.
     """
     clocks_ns = {"this machine": time.time_ns()}
     clocks_ns |= {f"shard {shard}": clock_of(endpoint, shard) for shard in shards}

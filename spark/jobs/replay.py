@@ -1,8 +1,8 @@
 """Bring archived messages back into a queue.
 
-Only what a manifest has published is read, and all of it must be there. A message comes back as a new
-one: never sent, never acknowledged, due when the table or `--start` says. Under its own id it is inserted
-unless the table has it; under a new one, made of the old id and a label, there may be a copy for
+Only published windows are read, and all their rows must be there. A message comes back as a new
+one: never sent, never acknowledged, due by the table's default or `--start`. With its old id it is inserted
+unless the table has it; with a new id, derived from the old one and a label, there may be a copy for
 each label. Either way a run may be killed and run again.
 """
 
@@ -28,13 +28,13 @@ from streamfrom.spark.session import SPARK_ERRORS, reason_of
 from streamfrom.spark.table_schema import Field, fields_of, kept_type
 
 
-# What an archived message has that a new one has not.
+# The columns of an archived message that a new one does not keep.
 _PAST: Final = frozenset({"epoch", "time_next", "time_acked"})
 
 
 @dataclass(frozen=True)
 class ReplayConfig(JobConfig):
-    """Which archived messages come back, and how: all of the window [low, high) of `time_acked`, and under their old ids, unless it says otherwise."""
+    """The archived messages to bring back and how: by default all of the window [low, high) of `time_acked`, with their old ids."""
 
     OPTIONS = f"""
   archive   --archive DIR       the --out of the archive job
@@ -63,14 +63,14 @@ CONFIG: Final = ReplayConfig
 def run(
     spark: "SparkSession", config: ReplayConfig, progress: Progress | None = None
 ) -> Report:
-    """Insert what the table does not have, and return how many messages that were.
+    """Insert the messages that the table does not have, and return how many there were.
 
     `read` is `repeated` (an id archived more than once, of which the last counts) + `inserted` +
     `already_there`.
 
     Raises:
         RequestError: nothing is published there, or it does not fit the table. Nothing was written.
-        JobError: the archive lacks rows, or it broke off; running it again writes the rest.
+        JobError: the archive lacks rows, or the job broke off; running it again writes the rest.
     """
     progress = begun(spark, progress)
     endpoint, table = config.endpoint, config.table
@@ -83,7 +83,7 @@ def run(
             f"nothing is published in {home} for this window: check --archive, --archived-table,"
             " --from and --to"
         )
-    # While the archive job still purges a window, what is put back would be purged with it.
+    # While the archive job still purges a window, it would also purge restored messages.
     with archive_locked(home):
         progress.enter("check")
         try:
@@ -102,7 +102,7 @@ def run(
 
 
 def last_of_each(rows: DataFrame) -> DataFrame:
-    """Return the row of each id that was acknowledged last."""
+    """Return, for each id, the row that was acknowledged last."""
     order = Over.partitionBy("id").orderBy(F.desc("time_acked"))
     ranked = rows.withColumn("streamfrom_rank", F.row_number().over(order))
     return ranked.filter("streamfrom_rank = 1").drop("streamfrom_rank")
@@ -115,7 +115,7 @@ def _messages(
     found: "Sequence[Manifest]",
     targets: "Sequence[Field]",
 ) -> tuple[int, DataFrame]:
-    """Return how many archived messages are meant, and each once as the table takes it."""
+    """Return the number of selected archived messages, and each of them once, converted for the table."""
     parts = [_whole(spark, home, manifest) for manifest in found if manifest.rows]
     if not parts:
         raise RequestError("the published windows hold no message")
@@ -139,7 +139,7 @@ def _messages(
 
 
 def _whole(spark: "SparkSession", home: Path, manifest: Manifest) -> DataFrame:
-    """Return the rows of a published window, all of them."""
+    """Return the rows of a published window, after checking that none is missing."""
     data = home / manifest.name
     try:
         rows = spark.read.parquet(spark_path(data)).drop(SHARD)

@@ -1,10 +1,10 @@
 """Move a message table to a keyspace with other shards: plan, copy, verify.
 
-What is acknowledged no longer changes, so it is copied while both sides work; the rest once writes have
+Acknowledged rows no longer change, so they are copied while both sides are in use; the rest once writes have
 stopped. Rows pass through the target's proxy, which routes them. A copy may be killed at any moment and
-is run again: a slice of time whose checksum the target has already is not copied, and a row that is there
-stays as it is. `verify` compares, for each shard of the target, what the source has for it with what is
-there. Nothing is ever changed or deleted on the source.
+run again: a slice of time whose checksum already matches is not copied, and existing rows
+are left unchanged. `verify` compares, for each shard of the target, the expected rows of the source with
+the actual ones. Nothing is ever changed or deleted on the source.
 """
 
 from collections.abc import Sequence
@@ -55,9 +55,9 @@ _SLICE: Final = "streamfrom_slice"
 
 @dataclass(frozen=True)
 class ReshardConfig(JobConfig):
-    """The keyspace to copy from, the one to copy to, and the part of the table.
+    """The source and target keyspaces, and the part of the table to copy.
 
-    until_ns: the time before which the copied rows were acknowledged; None for all rows, once writes have stopped.
+    until_ns: copy rows acknowledged before this time; None for all rows, once writes have stopped.
     """
 
     OPTIONS = f"""
@@ -82,10 +82,10 @@ class ReshardConfig(JobConfig):
 
     @classmethod
     def asked(cls, options: "argparse.Namespace") -> Self:
-        """Return what the command line asks for.
+        """Return the configuration from the command line.
 
         Raises:
-            RequestError: the target's address is none, or that of the source.
+            RequestError: the target's address is malformed or the same as the source's.
         """
         secret = password(_TARGET[1], options.to_password_env)
         options.target = parse_endpoint(options.target, secret, _TARGET)
@@ -101,10 +101,10 @@ def _place(endpoint: Endpoint) -> tuple[str, int, str]:
 
 @dataclass(frozen=True, slots=True)
 class TableMove:
-    """What was asked for, and what the servers said: shards on both sides, the columns, those that the target does not compute, and what routes a row.
+    """The request and the facts from the servers: shards on both sides, the columns, those that the target does not compute, and how rows are routed.
 
     acked: how many rows of the source are acknowledged.
-    low_ns, high_ns: a window that has all acknowledged rows of both sides that are to be alike.
+    low_ns, high_ns: a window that covers all acknowledged rows of both sides that should be equal.
     """
 
     spark: "SparkSession"
@@ -121,11 +121,11 @@ class TableMove:
     high_ns: int
 
     def source(self) -> "DataFrame":
-        """Return the rows that move."""
+        """Return the rows to copy."""
         return self._rows(self.config.endpoint, self.source_shards)
 
     def target(self) -> "DataFrame":
-        """Return the rows of the target that are to be the same."""
+        """Return the rows of the target that must be equal."""
         return self._rows(self.config.target, self.target_shards)
 
     def _rows(self, endpoint: Endpoint, shards: "Sequence[str]") -> "DataFrame":
@@ -135,7 +135,7 @@ class TableMove:
         return read_rows(self.spark, endpoint, self.config.table, self.columns, parts)
 
     def expected(self) -> dict[str, Checksum]:
-        """Return what each shard of the target ought to have, computed from the source's rows."""
+        """Return the checksum that each shard of the target should have, computed from the source's rows."""
         owner = shard_of(F.col(quoted(self.vindex_column)), self.target_shards, self.vindex)
         found = checksums(self.source().withColumn(_OWNER, owner), _OWNER, SHARD)
         return {shard: found.get(shard, Checksum()) for shard in self.target_shards}
@@ -151,8 +151,8 @@ def run(
         After verify: `rows`, and `on SHARD` for each target.
 
     Raises:
-        RequestError: tables, clocks or the vindex do not allow it; nothing was begun.
-        JobError: it broke off, or the target does not have what the source has.
+        RequestError: the tables, clocks or the vindex do not allow it; nothing was begun.
+        JobError: it broke off, or the target differs from the source.
     """
     progress = begun(spark, progress)
     move = _checked(spark, config, progress)
@@ -162,7 +162,7 @@ def run(
     return Report(f"reshard {config.step}", config.name, counts, progress.steps_s)
 
 
-# --- what must be true ---------------------------------------------------------------------------
+# --- preconditions -------------------------------------------------------------------------------
 
 
 def _checked(spark: "SparkSession", config: ReshardConfig, progress: Progress) -> TableMove:
@@ -194,7 +194,7 @@ def _checked(spark: "SparkSession", config: ReshardConfig, progress: Progress) -
 def _extent(
     config: ReshardConfig, source_shards: "Sequence[str]", target_shards: "Sequence[str]"
 ) -> tuple[int, int, int]:
-    """Return how many rows of the source are acknowledged, and a window [low, high) with those of both sides."""
+    """Return how many rows of the source are acknowledged, and a window [low, high) that covers those of both sides."""
     extent = f"SELECT COUNT(time_acked), MIN(time_acked), MAX(time_acked) FROM {quoted(config.table)}"  # noqa: S608  quoted
     ours = [config.endpoint.ask(extent, shard=shard)[0] for shard in source_shards]
     theirs = [config.target.ask(extent, shard=shard)[0] for shard in target_shards]
@@ -205,7 +205,7 @@ def _extent(
 
 
 def _vindex_of(endpoint: Endpoint, table: str) -> tuple[str, str]:
-    """Return the column of the primary vindex and the vindex's type."""
+    """Return the column and the type of the primary vindex."""
     told = endpoint.ask(f"SHOW VSCHEMA VINDEXES ON {quoted(table)}")
     if not told:
         raise RequestError(f"{table} at --to-proxy has no vindex: add it to the vschema there")
@@ -229,7 +229,7 @@ def _copy(move: TableMove) -> dict[str, int]:
     progress.enter("compare")
     slices = max(1, min(SLICES_MAX, -(-move.acked // SLICE_ROWS)))
     width_ns = -(-(move.high_ns - move.low_ns) // slices)
-    # Of rows that wait it is NULL.
+    # NULL for waiting rows.
     place = F.expr(f"(time_acked - {move.low_ns:d}) div {width_ns:d}")
     ours, theirs = (
         checksums(rows.withColumn(_SLICE, place), _SLICE, SHARD)
@@ -249,7 +249,7 @@ def _copy(move: TableMove) -> dict[str, int]:
         names = [quoted(column.name) for column in move.written]
         wanted = sum(ours[key].rows for key in missing)
         sent, copied = insert_frame(source.select(*names), config.target, config.table, wanted)
-        rows += sent - wanted  # rows that came or went since they were counted
+        rows += sent - wanted  # rows that appeared or disappeared since the count
     return {"rows": rows, "copied": copied, "there before": rows - copied}
 
 

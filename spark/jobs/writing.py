@@ -1,7 +1,7 @@
-"""New messages into a message table, through the proxy, as often as one likes: pure Python in a task.
+"""Insert new messages into a message table, through the proxy, idempotently: pure Python in a task.
 
-A row whose id is in the table already stays as it is there and is counted so, which makes any
-retry harmless. Rows are inserted without naming a shard: the proxy splits them, whatever the vindex.
+A row whose id is already in the table is left unchanged and is counted as such, which makes any
+retry harmless. Inserts do not name a shard: the proxy splits them, whatever the vindex.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -17,19 +17,19 @@ from streamfrom.spark.fitting import columns_of
 from streamfrom.spark.jobs.reading import mapped
 
 
-# So many rows go in one statement, or fewer of so many bytes: below any server's packet.
+# Rows per statement, or fewer if they exceed this many bytes: below any server's packet limit.
 INSERT_ROWS: Final = 1000
 INSERT_BYTES: Final = 4 << 20
-# In one task, so that a failed one repeats little and progress is seen.
+# Rows per task, so that a failed one repeats little and progress is visible.
 TASK_ROWS: Final = 20_000
 _PARTS_MIN: Final = 2
 _TEXTS: Final = frozenset({FIELD_TYPE.VARCHAR, FIELD_TYPE.VAR_STRING, FIELD_TYPE.STRING})
-# The task's counts; a plain text, so that the schema and the batches cannot differ.
+# The schema of a task's counts as plain text, so that the schema and the batches cannot differ.
 _COUNTS: Final = "rows bigint, inserted bigint"
 
 
 def batches(rows: "Sequence[tuple[Any, ...]]") -> "Iterator[Sequence[tuple[Any, ...]]]":
-    """Cut *rows* into statements' worth: at most INSERT_ROWS, and INSERT_BYTES unless one row has more."""
+    """Divide *rows* into statements of up to INSERT_ROWS, and INSERT_BYTES unless a single row is larger."""
     start = size = 0
     for place, row in enumerate(rows):
         row_bytes = sum(len(value) for value in row if isinstance(value, str | bytes))
@@ -44,17 +44,17 @@ def batches(rows: "Sequence[tuple[Any, ...]]") -> "Iterator[Sequence[tuple[Any, 
 def insert(
     connection: Any, table: str, names: "Sequence[str]", rows: "Sequence[tuple[Any, ...]]"
 ) -> int:
-    """Insert the *rows* whose ids are not in the table yet, and return how many those are; of rows with one id it is the first.
+    """Insert the *rows* whose ids are not in the table yet; return how many these are. Of rows with the same id the first counts.
 
     Raises:
-        JobError: a row was left out although its id is new: another unique key has its values, or the table takes
-            its id for another one.
+        JobError: a row was left out although its id is new: another unique key has its values, or the table considers
+            its id equal to another one.
     """
     marks = "(" + ", ".join(["%s"] * len(names)) + ")"
     statement = (
         f"INSERT INTO {marked(table)} ({', '.join(map(marked, names))}) VALUES "  # noqa: S608  quoted
         + ", ".join([marks] * len(rows))
-        # Changes nothing, so that it counts nothing; a vindex column must not even be named here.
+        # Changes nothing, so it counts nothing; a vindex column must not even be named here.
         + " ON DUPLICATE KEY UPDATE epoch = epoch"
     )
     inserted = changed(connection, statement, [value for row in rows for value in row])
@@ -65,11 +65,11 @@ def insert(
 
 
 def _check_all_there(connection: Any, table: str, ids: "Collection[Any]") -> None:
-    """Make sure that each of *ids* is in the table, and not another one that the table takes for the same."""
+    """Check that each of *ids* is in the table, and not just another id that the table considers equal."""
     there = f"SELECT id FROM {marked(table)} WHERE id IN "  # noqa: S608  quoted
     told = ask(connection, there + f"({', '.join(['%s'] * len(ids))})", list(ids))
     known = {row[0] for row in told}
-    # Mostly none. Of some types a server writes a value in another way, so it is asked for each of these.
+    # Usually none. Servers return values of some types in another format, so query each of these.
     rest = [one for one in ids if (one if isinstance(one, bytes) else str(one)) not in known]
     missing = 0
     for one in rest:
@@ -98,12 +98,12 @@ def insert_batches(
     setting: str = IN_UTC,
     converters: "Sequence[Callable[[Any], Any]]" = (),
 ) -> "Iterator[tuple[int, int]]":
-    """Insert the rows of Arrow batches whose ids are new, and yield for each statement how many rows it has, and how many were new.
+    """Insert the rows of Arrow batches whose ids are new; yield, for each statement, how many rows it has and how many were new.
 
-    converters: what is sent of a value, for each column; without them the value itself.
+    converters: the function that converts each column's values for sending; without them values are sent unchanged.
 
     Raises:
-        JobError: a date is of a year that no server has.
+        JobError: a date has a year that no server supports.
     """
     with endpoint.connect(setting=setting) as connection:
         for batch in arrow:
@@ -120,10 +120,10 @@ def insert_batches(
 def insert_frame(
     frame: "DataFrame", endpoint: Endpoint, table: str, total: int
 ) -> tuple[int, int]:
-    """Insert all rows of *frame* whose ids are new and return how many it has, and how many were new.
+    """Insert all rows of *frame* whose ids are new; return how many rows it has, and how many were new.
 
-    The frame's columns are the table's by name; it has about *total* rows. A task that Spark runs again counts as already
-    there what its first run inserted.
+    The frame's columns have the table's names; it has about *total* rows. If Spark reruns a task, the rows that its first run
+    inserted count as already there.
     """
     names = list(frame.columns)
     parts = frame.repartition(max(_PARTS_MIN, total // TASK_ROWS))
@@ -134,7 +134,7 @@ def counted(
     frame: "DataFrame",
     write: "Callable[[Iterator[pa.RecordBatch]], Iterator[tuple[int, int]]]",
 ) -> tuple[int, int]:
-    """Return the sums of what *write* yields in all tasks of *frame*: how many rows there were, and how many were new."""
+    """Return the sums of the counts that *write* yields in all tasks of *frame*: the rows, and the new ones."""
 
     def counts(arrow: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         for rows, inserted in write(arrow):
@@ -145,6 +145,6 @@ def counted(
 
 
 def counts_of(read: int, written: int, inserted: int) -> dict[str, int]:
-    """Return what a report says of *read* rows, of which *written* are different messages and *inserted* are new."""
+    """Return the report's counts for *read* rows, of which *written* are distinct messages and *inserted* are new."""
     repeated, there = read - written, written - inserted
     return {"read": read, "repeated": repeated, "inserted": inserted, "already_there": there}

@@ -1,6 +1,6 @@
 """The data source "streamfrom": message tables for `spark.read`, `spark.readStream`, `df.write` and `df.writeStream`.
 
-`options` checks the user's options, and `spark.table_schema` knows the types. `batch` reads,
+`options` checks the user's options, and `spark.table_schema` maps the types. `batch` reads,
 `writer` writes. `queue` streams due messages, with `claims` and `offsets`, and `acked_stream` acknowledged ones.
 """
 

@@ -1,8 +1,8 @@
 """Acknowledged messages as a stream: append-only, in order of `time_acked`, a safety lag behind now.
 
-Nothing is claimed and nothing is written. A batch is what each shard acknowledged between two moments, both in the past by the
-shard's own clock, so it is the same however often it runs, until it is purged. The lag is for acknowledgements whose
-transaction commits after the moment that they bear; one that takes longer than the lag is missed.
+Nothing is claimed or written. A batch holds the rows that each shard acknowledged between two moments, both in the past by the
+shard's own clock, so it is the same whenever it is read, until it is purged. The lag is for acknowledgements whose
+transaction commits after their `time_acked`; one that takes longer than the lag is missed.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class AckedStreamReader(StreamReader):
-    """Reads each shard up to a moment that only moves on; messages of the same moment are never torn apart."""
+    """Reads each shard up to a moment that only increases; messages of the same moment are never split."""
 
     def __init__(
         self, options: "Options", shards: "tuple[str, ...]", fields: "Sequence[Field]"
@@ -35,16 +35,16 @@ class AckedStreamReader(StreamReader):
 
     @told_plainly()
     def prepareForTriggerAvailableNow(self) -> None:
-        """Note how far it will go."""
+        """Fix the end of the stream."""
         self.until_ns = {shard: self._safe_ns(shard) for shard in self.shards}
 
     @told_plainly()
     def latestOffset(self, start: "dict[str, Any]", limit: "ReadLimit") -> dict[str, Any]:
-        """Return how far the next batch goes: *start*, if there is nothing new.
+        """Return the end of the next batch, or *start* if there is nothing new.
 
         Raises:
-            RequestError: the checkpoint is of another query.
-            JobError: a shard cannot be reached.
+            RequestError: the checkpoint belongs to another query.
+            JobError: a shard is unreachable.
         """
         before = self._upto_ns(start)
         share = -(-self.rows_of(limit) // len(self.shards))
@@ -57,7 +57,7 @@ class AckedStreamReader(StreamReader):
     def partitions(
         self, start: "dict[str, Any]", end: "dict[str, Any]"
     ) -> "Sequence[TablePartition]":
-        """Return what each shard acknowledged after *start*, up to and with *end*."""
+        """Return the parts with each shard's rows acknowledged after *start*, up to and including *end*."""
         low, high = self._upto_ns(start), self._upto_ns(end)
         return [
             TablePartition(
@@ -75,7 +75,7 @@ class AckedStreamReader(StreamReader):
             return clock_of(self.options.endpoint, shard) - int(self.options.lag_s * 1e9)
 
     def _next_ns(self, shard: str, after_ns: int, rows: int) -> int:
-        """Return the moment up to which there are about *rows* more: never less than *after_ns*."""
+        """Return a moment that covers about *rows* more rows, never less than *after_ns*."""
         until_ns = self._safe_ns(shard)
         until_ns = min(until_ns, self.until_ns.get(shard, until_ns))
         newest = (

@@ -1,11 +1,11 @@
 """The batch reader: one task for each shard, or for each range of ids on it.
 
-A task is one streamed SELECT at `keyspace:shard`, so memory holds one Arrow batch. Tasks share no snapshot: what changes
-while it is read may be seen by one and not by the other; a retried task reads again.
+A task is one streamed SELECT at `keyspace:shard`, so memory holds one Arrow batch. Tasks share no snapshot: one task may see
+a change made during the read and another may not; a retried task reads again.
 
-What the shards are to leave out is an option. Spark could push the filters of a query down as well, but it keeps what a reader made of
-them with the DataFrame, and uses it for the next query on that too, whatever its filters are, and for all branches of a join of the
-DataFrame with itself (4.1 to 4.3). So the source takes none.
+An option filters rows on the shards. Spark could also push the filters of a query down, but it stores the reader's answer
+with the DataFrame, and reuses it for the next query on it, whatever its filters are, and for all branches of a self-join
+(4.1 to 4.3). So the source accepts none.
 """
 
 import os
@@ -30,27 +30,27 @@ if TYPE_CHECKING:
     from streamfrom.spark.source.options import Options
 
 
-# What the driver takes for a failure of the server: a value of another type or no geometry, a number too large, a trigger's SIGNAL,
-# a text that is no JSON, and a CHECK that does not hold, in MySQL and in MariaDB, whose JSON is such a CHECK.
+# The driver raises these as failures of the server: a value of another type or no geometry, a number too large, a trigger's SIGNAL,
+# a text that is no JSON, and a violated CHECK, in MySQL and in MariaDB, whose JSON is such a CHECK.
 _WRONG_VALUES: Final = frozenset({1292, 1366, 1416, 1644, 1690, 3140, 3819, 4025})
 _VALUE_ERRORS: Final = (pymysql.err.DataError, pymysql.err.IntegrityError)
-# What no waiting helps: rights that a user lacks, and what the proxy does not support.
+# Errors that waiting does not fix: missing privileges, and statements that the proxy does not support.
 _REFUSED: Final = frozenset({1044, 1142, 1227, 1235})
-# The numbers of what a client finds by itself, such as a connection that is lost.
+# The client library's own errors, such as a lost connection.
 _CLIENTS_OWN: Final = range(2000, 3000)
-# A column or the table that was there when it was loaded.
+# A column or table that existed when it was loaded.
 _GONE: Final = frozenset({1054, 1146})
 
 
-# Spark's own switch, which a worker looks at when it reports what ended it, and with that it ends.
+# Spark's own switch. A worker checks it when it reports its fatal error, and then ends.
 _HIDE_TRACE: Final = "SPARK_HIDE_TRACEBACK"
-# Either is set in a worker and nowhere else: elsewhere the switch would hide the traces of other people's functions.
+# Set only in workers. Elsewhere, the switch would hide the traces of other functions.
 _WORKERS: Final = ("PYTHON_WORKER_FACTORY_SECRET", "PYTHON_WORKER_FACTORY_SOCK_DIR")
 
 
 @dataclass
 class TablePartition(InputPartition):
-    """The rows of one shard that fulfil a condition, which has a mark (`%s`) for each of *values*."""
+    """The rows of one shard that match a condition with a `%s` placeholder for each of *values*."""
 
     shard: str
     condition: str
@@ -70,12 +70,12 @@ def told_plainly() -> "Iterator[None]":
 
 @contextmanager
 def told_apart(endpoint: "Endpoint", shard: str) -> "Iterator[None]":
-    """Make what a driver raises a sentence that says where it happened, and whether to wait or to fix something."""
+    """Convert a driver's error to a JobError that names the place, and whether to wait or to fix something."""
     try:
         yield
     except pymysql.err.MySQLError as error:
         code, keyspace = error.args[0], repr(endpoint.keyspace)
-        # The driver itself refuses an infinity, without a number.
+        # The driver itself refuses an infinity, without an error number.
         is_unsent = isinstance(error, pymysql.err.ProgrammingError) and len(error.args) == 1
         if is_unsent or code in _WRONG_VALUES or isinstance(error, _VALUE_ERRORS):
             told = f"{keyspace} refuses a row: {error}; correct the data, then run it again: what is written stays as it is"
@@ -92,7 +92,7 @@ def told_apart(endpoint: "Endpoint", shard: str) -> "Iterator[None]":
 
 
 class PartReader:
-    """What readers have in common: the parts that they plan are read on executors."""
+    """A reader whose planned parts are read on executors."""
 
     def __init__(
         self, options: "Options", shards: "tuple[str, ...]", fields: "Sequence[Field]"
@@ -102,7 +102,7 @@ class PartReader:
         self.fields = fields
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
-        """Yield a part's rows.
+        """Yield the rows of a part.
 
         Raises:
             JobError: the proxy or the shard broke off.
@@ -116,7 +116,7 @@ class PartReader:
 
 
 class StreamReader(PartReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """What streams have in common: a checkpoint that belongs to one table, and how much a batch takes."""
+    """The base of streams: a checkpoint that belongs to one table, and a limit for batches."""
 
     @property
     def table(self) -> str:
@@ -124,25 +124,25 @@ class StreamReader(PartReader, DataSourceStreamReader, SupportsTriggerAvailableN
         return f"{self.options.endpoint.keyspace}.{self.options.table}"
 
     def getDefaultReadLimit(self) -> "ReadLimit":
-        """Return how much a batch takes."""
+        """Return the default size of a batch."""
         return ReadMaxRows(self.options.max_rows_per_batch)
 
     def rows_of(self, limit: "ReadLimit") -> int:
-        """Return how many rows *limit* allows."""
+        """Return the number of rows that *limit* allows."""
         if isinstance(limit, ReadMaxRows):
             return int(limit.max_rows)
         return self.options.max_rows_per_batch
 
 
 class BatchReader(PartReader, DataSourceReader):
-    """Reads a message table as it is now."""
+    """Reads the current rows of a message table."""
 
     @told_plainly()
     def partitions(self) -> "Sequence[TablePartition]":
-        """Return a part for each shard, or several where ids are whole numbers.
+        """Return a part for each shard, or several if ids are whole numbers.
 
         Raises:
-            RequestError: a shard does not take the condition that is asked for.
+            RequestError: a shard refuses the condition of the option.
         """
         condition = ""
         if self.options.where:
@@ -156,7 +156,7 @@ class BatchReader(PartReader, DataSourceReader):
         return found
 
     def _check(self, shard: str) -> None:
-        """Let *shard* say whether the option is a condition; alone and enclosed, so that it cannot end before its end."""
+        """Let *shard* validate the condition, both bare and in parentheses, so that it cannot close them early."""
         table, where = quoted(self.options.table), self.options.where
         sql = f"SELECT 1 FROM {table} WHERE {where}\nAND {_enclosed(where)} LIMIT 0"  # noqa: S608  the user's own
         with told_apart(self.options.endpoint, shard):
@@ -180,14 +180,14 @@ class BatchReader(PartReader, DataSourceReader):
 
 
 def _enclosed(condition: str) -> str:
-    # A comment at its end must not take the parenthesis in.
+    # The line break ends a comment that would swallow the parenthesis.
     return f"({condition}\n)"
 
 
 def id_ranges(low: str | None, high: str | None, count: int) -> list[str]:
-    """Return at most *count* conditions that together take each id once, whatever lies between.
+    """Return up to *count* conditions that together match each id exactly once.
 
-    One that takes all, where ids are no whole numbers or there are none.
+    One condition matches all if ids are no whole numbers or there are none.
     """
     try:
         first, last = int(low or ""), int(high or "")
@@ -195,7 +195,7 @@ def id_ranges(low: str | None, high: str | None, count: int) -> list[str]:
         return [""]
     step = max(1, -(-(last - first + 1) // count))
     cuts = list(range(first + step, last + 1, step))
-    # Open at both ends: rows may come after the bounds were asked for.
+    # Open at both ends, because rows may be added after the bounds were read.
     lows = ["", *(f"id >= {cut}" for cut in cuts)]
     highs = [*(f"id < {cut}" for cut in cuts), ""]
     return [" AND ".join(filter(None, pair)) for pair in zip(lows, highs, strict=True)]

@@ -1,7 +1,7 @@
-"""Taking messages of one shard for a while, keeping them, and acknowledging them.
+"""Claim messages of one shard, extend their leases, and acknowledge them.
 
-A STREAM with an end takes them, so the proxy's dispatcher alone decides who gets a message, in its order, next to other
-consumers, queries and proxies. A reschedule right after makes the lease as long as it is to be.
+A STREAM with an end claims them, so the proxy's dispatcher chooses who gets a message, in its order, next to other
+consumers, queries and proxies. A reschedule right afterwards sets the length of the lease.
 Now is always the server's clock.
 """
 
@@ -22,18 +22,18 @@ from streamfrom.spark.source.batch import told_apart
 if TYPE_CHECKING:
     from streamfrom.spark.source.offsets import Claims, Id
 
-# In one statement: fewer round trips, and far below what any server's optimizer gives up on.
+# Ids per statement: fewer round trips, yet far below the limits of any server's optimizer.
 CHUNK_IDS: Final = 10_000
-# The first of them must not be due again, where vt_ack_wait is a second, before the last is there.
+# Few enough that with a vt_ack_wait of a second, the first is not due again before the last has arrived.
 TAKEN_AT_ONCE: Final = 5_000
 BEATS: Final = 3
-"""How often a lease is renewed while it lasts: two renewals may fail before others may take the messages."""
+"""Renewals per length of a lease: two may fail before others may claim the messages."""
 _SESSION: Final = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 _DUE: Final = "time_acked IS NULL AND (time_next IS NULL OR time_next <= %s)"
 
 
 class ClaimShard:
-    """One shard's queue over a connection of its own, which threads use in turn, and which is opened again when it broke."""
+    """One shard's queue over its own connection, which threads share in turn; a broken connection is reopened."""
 
     def __init__(
         self, endpoint: "Endpoint", name: str, table: str, columns: "Mapping[str, str]"
@@ -55,7 +55,7 @@ class ClaimShard:
             return int(ask(self._connection, sql, [self._now_ns()])[0][0])
 
     def claim(self, limit: int, lease_s: float) -> "dict[int, list[Id]]":
-        """Take at most *limit* due messages for *lease_s* seconds, and return their ids by epoch."""
+        """Claim up to *limit* due messages for *lease_s* seconds; return their ids by epoch."""
         won: dict[int, list[Id]] = defaultdict(list)
         room = limit
         with self._session():
@@ -73,14 +73,14 @@ class ClaimShard:
         return {epoch: ids for epoch, ids in won.items() if ids}
 
     def renew(self, claims: "Mapping[int, Sequence[Id]]", lease_s: float) -> None:
-        """Lease the claimed messages for *lease_s* more seconds, unless they were acknowledged or claimed since."""
+        """Extend the leases of the claimed messages to *lease_s* seconds from now, unless they were acknowledged or claimed since."""
         with self._session():
             until_ns = self._now_ns() + int(lease_s * 1e9)
             for epoch, ids in claims.items():
                 self._reschedule(epoch, ids, until_ns)
 
     def ack(self, ids: "Sequence[Id]") -> None:
-        """Acknowledge the messages, also where others claimed them since, as their work is done; twice is fine."""
+        """Acknowledge the messages, even if others have claimed them since, because their work is done; repeating it is harmless."""
         with self._session():
             now_ns = self._now_ns()
             for some in _chunks(ids):
@@ -97,7 +97,7 @@ class ClaimShard:
     ) -> None:
         """Make the messages due in *wait_s* seconds, unless they were claimed or acknowledged since.
 
-        reason: why they failed, for `last_error` if the table has it; None if that was no fault of theirs, so the delivery does not count.
+        reason: why they failed, for `last_error` if the table has it; None if they were not the cause, so the delivery does not count.
         """
         with self._session():
             until_ns = self._now_ns() + int(wait_s * 1e9)
@@ -113,12 +113,12 @@ class ClaimShard:
     def where_ids(self, ids: "Sequence[Id]") -> tuple[str, tuple[Any, ...]]:
         """Return the condition for *ids*, and its values."""
         if self._is_whole:
-            # A driver takes longer to put thousands of numbers in than a server to find them.
+            # A driver takes longer to insert thousands of numbers than a server to find them.
             return f"id IN ({', '.join(map(str, map(int, ids)))})", ()
         return f"id IN ({', '.join(['%s'] * len(ids))})", tuple(map(self._sent, ids))
 
     def close(self) -> None:
-        """Let the connection go."""
+        """Close the connection."""
         connection, self._connection = self._connection, None
         if connection is not None and connection.open:
             connection._force_close()
@@ -131,7 +131,7 @@ class ClaimShard:
             try:
                 yield
             except BaseException:
-                # Whatever it had begun is undone, and the next one starts over.
+                # The server rolls back unfinished work, and the next call reconnects.
                 self.close()
                 raise
 
@@ -139,7 +139,7 @@ class ClaimShard:
         return int(ask(self._connection, f"SELECT {NOW_US}")[0][0]) * 1000
 
     def _taken(self, limit: int) -> "dict[int, list[Id]]":
-        """Return the messages that a STREAM gives now, by the epoch that each one has since it was sent."""
+        """Return the messages that a STREAM delivers now, by their epochs after this delivery."""
         taken: dict[int, list[Id]] = defaultdict(list)
         sql = f"STREAM id, epoch FROM {self._table} LIMIT %s WAIT 0"
         for ident, epoch in self._rows(sql, [limit]):
@@ -147,7 +147,7 @@ class ClaimShard:
         return taken
 
     def _leased(self, epoch: int, ids: "Sequence[Id]", until_ns: int) -> "list[Id]":
-        """Lease the messages until *until_ns*, and return those that still are ours: a short lease may have ended."""
+        """Lease the messages until *until_ns*; return those still leased by this consumer, since a short lease may have ended."""
         kept: list[Id] = []
         for some in _chunks(ids):
             if self._reschedule(epoch, some, until_ns) == len(some):
@@ -172,7 +172,7 @@ class ClaimShard:
     ) -> int:
         """Make the messages due at *until_ns* unless they were claimed or acknowledged since; return how many.
 
-        more: further assignments, with a mark for each of *more_values*.
+        more: further assignments, with a `%s` placeholder for each of *more_values*.
         """
         count = 0
         for some in _chunks(ids):
@@ -186,12 +186,12 @@ class ClaimShard:
         return count
 
     def _rows(self, sql: str, values: "Sequence[Any]") -> "Iterator[tuple[Any, Any]]":
-        """Yield the rows of a SELECT of two columns, as the server sends them."""
+        """Yield the rows of a SELECT of two columns, undecoded."""
         for columns in fetch_columns(self._connection, sql, values):
             yield from zip(*(column.to_pylist() for column in columns), strict=True)
 
     def told(self, raw: Any) -> "Id":
-        """Return an id, as a server or as Spark has it, as JSON holds it."""
+        """Convert an id from a server or from Spark to its form in JSON."""
         if self._is_whole:
             return int(raw)
         if "binary" in self._id_type or "blob" in self._id_type:
@@ -205,7 +205,7 @@ class ClaimShard:
 
 
 class LeaseRenewer:
-    """Renews the leases of the claims it holds, from a thread of its own."""
+    """Extends the leases of the claims it holds, in its own thread."""
 
     def __init__(self, shard_of: "Callable[[str], ClaimShard]", lease_s: float) -> None:
         self._shard_of = shard_of
@@ -216,7 +216,7 @@ class LeaseRenewer:
         self._changing = threading.Lock()
 
     def hold(self, claims: "Claims") -> None:
-        """Renew *claims* from now on."""
+        """Extend the leases of *claims* from now on."""
         with self._changing:
             self._held = (*self._held, claims)
             if self._thread is None:
@@ -224,23 +224,23 @@ class LeaseRenewer:
                 self._thread.start()
 
     def let_go(self, claims: "Claims") -> None:
-        """Renew *claims* no more; fine also for claims that are not held."""
+        """Stop extending the leases of *claims*; claims that are not held are ignored."""
         with self._changing:
             self._held = tuple(held for held in self._held if held != claims)
 
     def holds(self, claims: "Claims") -> bool:
-        """Whether *claims* are renewed."""
+        """Whether the leases of *claims* are extended."""
         return claims in self._held
 
     def stop(self) -> None:
-        """Renew nothing any more; the messages held come due when their leases end."""
+        """Stop extending leases; the held messages come due when their leases end."""
         self._held = ()
         self._stopped.set()
         if self._thread is not None:
             self._thread.join()
 
     def renew_all(self) -> None:
-        """Renew all leases once; a shard that cannot be reached is tried again the next time."""
+        """Renew all leases once; an unreachable shard is tried again the next time."""
         for name, claims in [pair for held in self._held for pair in held.items()]:
             with suppress(JobError):
                 self._shard_of(name).renew(claims, self._lease_s)

@@ -1,4 +1,4 @@
-"""What Spark calls "streamfrom", and which module does what of it."""
+"""The entry point of Spark's format "streamfrom", which dispatches to the other modules."""
 
 import threading
 from typing import TYPE_CHECKING, Any, Final
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-# Spark fails where two threads replace a source at once.
+# Spark fails if two threads replace a source at once.
 _REGISTERING: Final = threading.Lock()
 
 
 class RefusedStream(DataSourceStreamReader):
-    """Raises the reason why there is no reader, once Spark uses it: Spark hides what `streamReader` itself raises."""
+    """Raises the reason why there is no reader, once Spark uses it: Spark hides errors that `streamReader` itself raises."""
 
     def __init__(self, refusal: JobError) -> None:
         self.refusal = refusal
@@ -39,9 +39,9 @@ class RefusedStream(DataSourceStreamReader):
 
 
 class MessageSource(DataSource):
-    """Message tables behind streamfrom, read, written, and streamed; docs/spark/source.md has all options and promises.
+    """Message tables behind streamfrom, read, written, and streamed; see docs/spark/source.md for all options and guarantees.
 
-    One line makes it known to a session::
+    Register it with a session::
 
         from streamfrom.spark.source import register
 
@@ -50,7 +50,7 @@ class MessageSource(DataSource):
         messages.option("table", "my_message").option("where", "id > 100").load().show()
     """
 
-    # What `schema` found goes with the source to where its reader is made, so that servers are asked once.
+    # The result of `schema`, passed on with the source to the reader's constructor, so that servers are queried once.
     _known: "tuple[tuple[str, ...], tuple[Field, ...]] | None" = None
 
     @classmethod
@@ -60,16 +60,16 @@ class MessageSource(DataSource):
 
     @told_plainly()
     def schema(self) -> str:
-        """Return all columns of the table.
+        """Return the columns of the table as a Spark schema.
 
         Raises:
-            RequestError: an option is wrong, or the table cannot be read so.
+            RequestError: an option is wrong, or the table cannot be read with these options.
         """
         return ddl_of(self._table()[1])
 
     @told_plainly()
     def reader(self, schema: "StructType") -> BatchReader:
-        """Return what `spark.read` runs."""
+        """Return the reader for `spark.read`."""
         keep_loaded()
         shards, fields = self._table()
         return BatchReader(parse_options(self.options), shards, asked_for(fields, schema))
@@ -77,7 +77,7 @@ class MessageSource(DataSource):
     def streamReader(
         self, schema: "StructType"
     ) -> QueueReader | AckedStreamReader | RefusedStream:
-        """Return what `spark.readStream` runs."""
+        """Return the reader for `spark.readStream`."""
         try:
             return self._stream_reader(schema)
         except JobError as refusal:
@@ -97,16 +97,16 @@ class MessageSource(DataSource):
 
     @told_plainly()
     def writer(self, schema: "StructType", overwrite: bool) -> BatchWriter:  # noqa: FBT001  Spark's signature
-        """Return what `df.write` runs."""
+        """Return the writer for `df.write`."""
         return BatchWriter(plan_of(parse_options(self.options), schema, overwrite=overwrite))
 
     @told_plainly()
     def streamWriter(self, schema: "StructType", overwrite: bool) -> StreamWriter:  # noqa: FBT001  Spark's signature
-        """Return what `df.writeStream` runs."""
+        """Return the writer for `df.writeStream`."""
         return StreamWriter(plan_of(parse_options(self.options), schema, overwrite=overwrite))
 
     def _table(self) -> "tuple[tuple[str, ...], tuple[Field, ...]]":
-        """Return the shards to read, and the columns that the table has on them."""
+        """Return the shards to read, and the table's columns on them."""
         if self._known is None:
             keep_loaded()
             options = parse_options(self.options)
@@ -116,6 +116,6 @@ class MessageSource(DataSource):
 
 
 def register(spark: "SparkSession") -> None:
-    """Make `format("streamfrom")` known to *spark*."""
+    """Register `format("streamfrom")` with *spark*."""
     with _REGISTERING:
         spark.dataSource.register(MessageSource)

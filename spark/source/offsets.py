@@ -1,7 +1,7 @@
-"""What a stream writes into its checkpoint, and which checkpoint it goes on from: pure.
+"""The offsets in a stream's checkpoint, and the check that a checkpoint belongs to the stream: pure.
 
-Spark keeps an offset for each batch as JSON. A queue's holds the number of the batch and its ids, by shard and by the epoch that the
-claim gave them, so the batch can be read again as often as it must. A feed's holds how far each shard was read.
+Spark stores an offset for each batch as JSON. A queue's holds the number of the batch and its ids, by shard and by the epoch of the
+claim, so the batch can be read again as often as necessary. A feed's holds how far each shard was read.
 """
 
 from typing import Any, Final
@@ -18,17 +18,17 @@ Claims = dict[str, dict[int, list[Id]]]
 
 
 def offset_of(feed: str, table: str, **more: Any) -> dict[str, Any]:
-    """Return what Spark keeps of a *feed* of *table*."""
+    """Return the offset of a *feed* of *table*, for Spark to store."""
     return {"feed": feed, "table": table, **more}
 
 
 def by_shard(
     told: "Any", feed: str, table: str, shards: "tuple[str, ...]", name: str
 ) -> dict[str, Any]:
-    """Return what an offset has by shard under *name*.
+    """Return the values by shard under *name* of an offset.
 
     Raises:
-        RequestError: it is of another table or feed, of another source, or of a shard not read here.
+        RequestError: it belongs to another table, feed or source, or to a shard not read here.
     """
     if not isinstance(told, dict) or "feed" not in told:
         raise RequestError(f"the checkpoint belongs to another source: {_CURE}")

@@ -1,4 +1,4 @@
-"""What a user gives the source: read once, checked once, frozen."""
+"""The options of the source: read once, checked once, frozen."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ from streamfrom.spark.endpoint import Endpoint, parse_endpoint, password, shards
 from streamfrom.spark.errors import RequestError
 
 
-# What Spark adds by itself.
+# Options that Spark adds on its own.
 _SPARKS_OWN: Final = frozenset({"path", "checkpointlocation", "queryname"})
 _ADDRESS: Final = ("option proxy", "option password_env")
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options, checked as far as that goes without asking a server."""
+    """The options, checked as far as possible without a server."""
 
     endpoint: Endpoint
     table: str
@@ -29,10 +29,10 @@ class Options:
     acknowledge: str = "commit"
 
     def chosen_shards(self) -> tuple[str, ...]:
-        """Return the shards to read, in the keyspace's order: those chosen, or all.
+        """Return the chosen shards, or all, in the keyspace's order.
 
         Raises:
-            RequestError: one that was chosen does not exist.
+            RequestError: a chosen shard does not exist.
         """
         known, keyspace = shards_of(self.endpoint), self.endpoint.keyspace
         if wrong := [shard for shard in self.shards if shard not in known]:
@@ -43,12 +43,12 @@ class Options:
 
 
 def parse_options(given: "Mapping[str, str]") -> Options:
-    """Read the options of `spark.read.format("streamfrom")` and similar calls.
+    """Parse the options of `spark.read.format("streamfrom")` and similar calls.
 
     Raises:
-        RequestError: one is missing, unknown or not what it should be; the text names it.
+        RequestError: an option is missing, unknown or invalid; the text names it.
     """
-    # Spark's own mapping knows any case, but lists its keys in lower case.
+    # Spark's own mapping ignores case, but lists its keys in lower case.
     known = {name.lower(): name for name in OPTIONS}
     unknown = sorted(key for key in given if key.lower() not in known.keys() | _SPARKS_OWN)
     if unknown:

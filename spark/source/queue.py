@@ -1,11 +1,11 @@
-"""The queue as a stream: a batch takes due messages, and they are acknowledged when Spark has committed it.
+"""The queue as a stream: a batch claims due messages, which are acknowledged once Spark has committed it.
 
-The claimed ids are in the offset, which Spark writes down before the batch runs, so a batch that failed holds the same messages
-again. Spark asks `latestOffset(start)` only when the batch that ended at *start* is committed, so that is where its
-acknowledgement begins; it goes on while the next batch is planned and read, and the one after that waits for it. `commit` comes
-a batch late and never for the last one; a run that goes on after a crash acknowledges again what `partitions` begins at. One that
+The offset contains the claimed ids, and Spark stores it before the batch runs, so a failed batch holds the same messages
+again. Spark calls `latestOffset(start)` only when the batch that ended at *start* is committed, so its acknowledgement starts
+there; it continues while the next batch is planned and read, and the one after that waits for it. `commit` comes
+a batch late, and never for the last one; a run that continues after a crash acknowledges again the batch before its first `partitions`. A run that
 dies between the claim and the offset loses nothing: the lease ends and the messages are due again.
-With `acknowledge=never` the program that runs the batch acknowledges, by the ids and the shard that each row came from.
+With `acknowledge=never`, the program that runs the batch acknowledges, by the ids and the shard that each row came from.
 """
 
 import time
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from streamfrom.spark.table_schema import Field
 
 PART_ROWS: Final = 5000
-# How long after an empty look at the queue comes the next.
+# How long to wait after finding the queue empty.
 IDLE_S: Final = 0.1
 Found = TypeVar("Found")
 
 
 class QueueReader(StreamReader):
-    """Takes messages on the driver, reads them by id on the executors."""
+    """Claims messages on the driver and reads them by id on the executors."""
 
     def __init__(
         self,
@@ -47,23 +47,23 @@ class QueueReader(StreamReader):
         columns: "Mapping[str, str]",
         shard_place: int | None = None,
     ) -> None:
-        """*fields* are read; *columns* are all of the table, with their MySQL types.
+        """Read *fields*; *columns* are all columns of the table, with their MySQL types.
 
         shard_place: the place of the column `SHARD` among the fields; None without it.
         """
         super().__init__(options, shards, fields)
         self.columns = columns
         self.shard_place = shard_place
-        # Connections and a thread are made by the process that needs them: Spark pickles a reader.
+        # Spark pickles a reader, so each process creates its own connections and threads when needed.
         self.opened: dict[str, ClaimShard] = {}
         # Apart: a claim of many messages, or an ack that waits for a lock, may take longer than a lease.
         self.opened_to_renew: dict[str, ClaimShard] = {}
         self.renewer: LeaseRenewer | None = None
-        # The last batch whose acknowledgement has begun, and that itself until it is over.
+        # The last batch whose acknowledgement has begun, and that acknowledgement while it runs.
         self.acked = 0
         self.acking: Future[None] | None = None
         self.acker: ThreadPoolExecutor | None = None
-        # With AvailableNow: what was due on each shard when it began, but for what was taken since.
+        # With AvailableNow: the messages on each shard that were due at the start and are not claimed yet.
         self.left: dict[str, int] = {}
 
     def initialOffset(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class QueueReader(StreamReader):
 
     @told_plainly()
     def prepareForTriggerAvailableNow(self) -> None:
-        """Note how much is due: no more is taken, however much comes meanwhile."""
+        """Record how many messages are due, as the limit for this run."""
         for name in self.shards:
             self.left[name] = self._shard(name).count_due()
 
@@ -81,8 +81,8 @@ class QueueReader(StreamReader):
         """Claim the next batch, and begin to acknowledge the one that ended at *start*.
 
         Raises:
-            RequestError: the checkpoint is of another query.
-            JobError: a shard cannot be reached, and no other has messages; or the batch before could not be acknowledged.
+            RequestError: the checkpoint belongs to another query.
+            JobError: a shard is unreachable and no other has messages, or the previous batch could not be acknowledged.
         """
         sequence, before = self._read(start)
         self._settle()
@@ -90,20 +90,20 @@ class QueueReader(StreamReader):
         try:
             claims = self._claim(sequence, self.rows_of(limit))
         finally:
-            # Not before the claim: servers would do both at once, and this can wait.
+            # After the claim: servers would do both at once, and this can wait.
             self._ack(sequence, before)
             if not claims:
-                self._settle()  # there may be no other time
+                self._settle()  # this may be the last call
         if not claims:
             if not self.left:
-                # Spark asks again at once, a hundred times a second.
+                # Spark calls this again at once, a hundred times a second.
                 time.sleep(IDLE_S)
             return start
         self._renewer().hold(claims)
         return offset_of("queue", self.table, sequence=sequence + 1, claims=claims)
 
     def _claim(self, turn: int, room: int) -> "Claims":
-        """Claim at most *room*; each shard has an equal share, and takes over what others left of theirs."""
+        """Claim up to *room* messages; each shard has an equal share, and takes over the unused shares of others."""
         first = turn % len(self.shards)
         asked = list(self.shards[first:] + self.shards[:first])
         claims: Claims = {}
@@ -139,7 +139,7 @@ class QueueReader(StreamReader):
     def _at_once(
         self, work: "Callable[[str, Any], Found]", given: "Mapping[str, Any]"
     ) -> "dict[str, Found]":
-        """Return what *work* says for each shard with what it is given; their servers work side by side."""
+        """Call *work* for each shard with its value in *given*, in parallel; return the results."""
         with ThreadPoolExecutor(len(self.shards)) as threads:
             return dict(zip(given, threads.map(work, given, given.values()), strict=True))
 
@@ -152,7 +152,7 @@ class QueueReader(StreamReader):
         _, claims = self._read(end)
         renewer = self._renewer()
         if not renewer.holds(claims):
-            # From before this process: the lease may be over, and is ours again if no other consumer took them.
+            # Claimed by an earlier process: the lease may be over, but is renewed if no other consumer has claimed them.
             renewer.hold(claims)
             renewer.renew_all()
         found = []
@@ -164,7 +164,7 @@ class QueueReader(StreamReader):
         return found
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
-        """Yield a part's rows, with their shard where it is asked for."""
+        """Yield a part's rows, with their shard if requested."""
         for batch in super().read(partition):
             if self.shard_place is None:
                 yield batch
@@ -175,11 +175,11 @@ class QueueReader(StreamReader):
 
     @told_plainly()
     def commit(self, end: "dict[str, Any]") -> None:
-        """Begin to acknowledge the batch that ended at *end*, if that did not happen yet."""
+        """Begin to acknowledge the batch that ended at *end*, if that has not happened yet."""
         self._ack(*self._read(end))
 
     def stop(self) -> None:
-        """Hold nothing any more. What a batch had that did not end is read again after a restart."""
+        """Release all leases and connections. An unfinished batch is read again after a restart."""
         if self.acker is not None:
             self.acker.shutdown()
         if self.renewer is not None:
@@ -188,7 +188,7 @@ class QueueReader(StreamReader):
             shard.close()
 
     def _ack(self, sequence: int, claims: "Claims") -> None:
-        """Begin to acknowledge the batch with the number *sequence*, unless that was begun before; `_settle` waits for it."""
+        """Begin to acknowledge the batch with the number *sequence*, unless that has begun; `_settle` waits for it."""
         if sequence <= self.acked:
             return
         self._settle()
@@ -206,10 +206,10 @@ class QueueReader(StreamReader):
         self._renewer().let_go(claims)
 
     def _settle(self) -> None:
-        """Wait until what was begun to be acknowledged is.
+        """Wait until the acknowledgement that was begun is complete.
 
         Raises:
-            JobError: it could not be; the batch counts as not acknowledged.
+            JobError: it failed; the batch counts as not acknowledged.
         """
         acking, self.acking = self.acking, None
         if acking is not None:
@@ -220,7 +220,7 @@ class QueueReader(StreamReader):
                 raise
 
     def _read(self, told: "dict[str, Any]") -> "tuple[int, Claims]":
-        """Return an offset's number and claims; JSON has made texts of the epochs."""
+        """Return an offset's number and claims; JSON has turned the epochs into texts."""
         claims = by_shard(told, "queue", self.table, self.shards, "claims")
         return told["sequence"], {
             shard: {int(epoch): ids for epoch, ids in by_epoch.items()}
@@ -246,7 +246,7 @@ class QueueReader(StreamReader):
 
 
 def shares_of(room: int, names: "Sequence[str]") -> dict[str, int]:
-    """Divide *room* equally: the first shards get the remainder, one each, and a shard without a share is left out."""
+    """Divide *room* equally; the first shards get one more each for the remainder, and shards without a share are left out."""
     each, more = divmod(room, len(names))
     shares = {name: each + (place < more) for place, name in enumerate(names)}
     return {name: share for name, share in shares.items() if share}

@@ -1,9 +1,9 @@
-"""Rows of a DataFrame into a message table, as often as one likes.
+"""Insert rows of a DataFrame into a message table, idempotently.
 
-A row whose id is in the table stays as it is there (`spark.jobs.writing`), so a task, a batch or a whole job that runs again
-adds nothing twice, as long as its ids are the same: they are to be made of the data, never drawn.
-Rows that were written stay when a job fails.
-A value that the table would not hold exactly ends the task (`spark.fitting`).
+A row whose id is in the table is left unchanged (`spark.jobs.writing`), so a task, a batch or a whole job that runs again
+adds nothing twice, as long as its ids are the same: derive them from the data, never at random.
+Written rows stay when a job fails.
+A value that the table would not hold exactly fails the task (`spark.fitting`).
 """
 
 from collections.abc import Callable, Iterator
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
     from streamfrom.spark.source.options import Options
 
 
-# Nothing is cut to what a column holds, and times mean what they mean to Spark.
+# No value is cut to fit a column, and times have the same meaning as in Spark.
 STRICT: Final = "SET sql_mode = concat(@@sql_mode, ',STRICT_ALL_TABLES'), time_zone = '+00:00'"
 
 
 @dataclass(frozen=True)
 class WritePlan:
-    """Where rows go, and what is sent of each value, by the table's column names."""
+    """The destination of rows, and the converter for each value, by the table's column names."""
 
     endpoint: "Endpoint"
     table: str
     converters: "dict[str, Callable[[Any], Any]]"
 
     def insert(self, arrow: "Iterator[pa.RecordBatch]") -> "Iterator[tuple[int, int]]":
-        """Insert all rows whose ids are new, and yield for each statement how many rows it has, and how many were new.
+        """Insert all rows whose ids are new; yield, for each statement, how many rows it has and how many were new.
 
         Raises:
             JobError: the proxy or a shard broke off or refused a value.
@@ -57,7 +57,7 @@ class WritePlan:
 
 
 def plan_of(options: "Options", schema: "StructType", *, overwrite: bool) -> WritePlan:
-    """Check all that can be known before the first row.
+    """Check everything that can be known before the first row.
 
     Raises:
         RequestError: the mode is not append, the table is no message table, or the columns do not fit.
@@ -88,7 +88,7 @@ def plan_of(options: "Options", schema: "StructType", *, overwrite: bool) -> Wri
 
 
 class TaskWriter:
-    """Each task inserts its rows; nothing is left to do at the end."""
+    """Inserts the rows of each task; there is nothing to do at the end."""
 
     def __init__(self, plan: WritePlan) -> None:
         self.plan = plan
@@ -101,8 +101,8 @@ class TaskWriter:
 
 
 class BatchWriter(TaskWriter, DataSourceArrowWriter):
-    """`df.write`."""
+    """The writer of `df.write`."""
 
 
 class StreamWriter(TaskWriter, DataSourceStreamArrowWriter):
-    """`df.writeStream`: a batch that Spark runs again inserts what its first run did not."""
+    """The writer of `df.writeStream`: if Spark reruns a batch, it inserts the rows that the first run did not."""

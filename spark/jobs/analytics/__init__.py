@@ -1,7 +1,7 @@
-"""How a queue behaves: throughput, delays, retries, what waits; as Parquet and as an HTML page.
+"""Measure a queue: throughput, delays, retries and waiting messages; as Parquet and as an HTML page.
 
-`message_facts` reads messages out of rows and `measures` counts them, both pure. `page` says what `report.html` shows of them. This
-module reads and writes: the table is only read, and a run replaces the files of an earlier run in its folder.
+`message_facts` derives facts about messages from rows and `measures` aggregates them, both pure. `page` renders `report.html`. This
+module reads and writes: it only reads the table, and a run replaces the files of an earlier run in its folder.
 """
 
 from operator import itemgetter
@@ -32,21 +32,21 @@ SHOWN: Final = (
     *("by_table", "by_window", "by_window_shard", "by_shard"),
     *("attempts", "waits", "poison"),
 )
-"""The results that the page shows whole."""
+"""The results that the page shows in full."""
 _TENANTS_SHOWN: Final = 25
-# As many as the folder has; the page shows the first of them.
+# The maximum in the folder; the page shows the first of them.
 _POISON_ROWS: Final = 1000
 
 
 def run(
     spark: "SparkSession", config: AnalyticsConfig, progress: Progress | None = None
 ) -> Report:
-    """Measure the table and return how many messages were counted.
+    """Measure the table and return the numbers of counted messages.
 
     `acked` is `sent_once` + `retried` + `never_sent`, and `waiting` the sum of its states.
 
     Raises:
-        RequestError: the table, a column or the window is not there.
+        RequestError: the table or a column does not exist, or the window is empty or ends in the future.
     """
     progress = begun(spark, progress)
     endpoint, table = config.endpoint, config.table
@@ -71,7 +71,7 @@ def run(
     not_acked = [(shard, "time_acked IS NULL") for shard in shards]
     rows = read_rows(spark, endpoint, table, chosen, not_acked).persist()
     rows.count()
-    # Asked once the rows are here, so that none was written later than its now.
+    # Read the clocks after the rows, so that no row is newer than its clock.
     clocks_ns = {shard: clock_of(endpoint, shard) for shard in shards}
     waiting = waiting_facts(rows, config.tenant, config.created, clocks_ns)
 
@@ -81,7 +81,7 @@ def run(
         result: _stored(spark, frame, folder / result)
         for result, frame in _measured(acked, waiting, name, config).items()
     }
-    # Who was acknowledged after the window is not read, so only an open one knows what was written.
+    # Messages acknowledged after the window are not read, so writes can only be counted if the window is open.
     arrivals = []
     if config.created and config.high_ns is None:
         inside = f"created_ns >= {low_ns} AND created_ns < {high_ns}"
@@ -133,7 +133,7 @@ def _measured(
 
 
 def _stored(spark: "SparkSession", frame: "DataFrame", folder: "Path") -> "DataFrame":
-    """Write a result and return it as it was written, so that it is computed once."""
+    """Write a result and read it back, so that it is computed once."""
     frame.write.mode("overwrite").parquet(spark_path(folder))
     return spark.read.schema(frame.schema).parquet(spark_path(folder))
 

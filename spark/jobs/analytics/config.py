@@ -1,4 +1,4 @@
-"""What analytics is asked for: pure."""
+"""The configuration of analytics: pure."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from streamfrom.spark.table_schema import Field
 
 
 _NEEDED: Final = ("id", "epoch", "time_next", "time_acked")
-# Names that Vitess gave such columns; they are taken where nothing else is said.
+# The usual names of these columns in Vitess, used by default.
 _USUAL: Final = {"tenant": "tenant_id", "created": "time_created"}
 
 
@@ -20,11 +20,11 @@ _USUAL: Final = {"tenant": "tenant_id", "created": "time_created"}
 class AnalyticsConfig(JobConfig):
     """The table, the time and the columns to measure, and the place of the results.
 
-    low_ns, high_ns: by default the last day, or the part of it that the table has.
+    low_ns, high_ns: by default the last day, or the part of it that the table covers.
     tenant, created: the columns with a message's owner and the time at which it was written; by default those with Vitess's
-        names, `tenant_id` and `time_created`, if there are any. Of `id` it is the time that an id of the proxy contains.
+        names, `tenant_id` and `time_created`, if they exist. For `id`, it is the time in an id of the proxy.
     bucket_s: by default about a hundredth of the time.
-    poison_sends: the number of sends without an acknowledgement from which on a message is listed.
+    poison_sends: list messages that were sent at least this often without an acknowledgement.
     """
 
     OPTIONS = f"""
@@ -46,10 +46,10 @@ class AnalyticsConfig(JobConfig):
     poison_sends: int = 5
 
     def resolved(self, columns: "Sequence[Field]") -> "AnalyticsConfig":
-        """Return this with what the table itself names added.
+        """Return a copy with defaults taken from the table.
 
         Raises:
-            RequestError: the table lacks a column that was named, or one that every message table has.
+            RequestError: the table lacks a named column, or one that every message table has.
         """
         names = [column.name for column in columns]
         for name in filter(None, (self.tenant, self.created, *_NEEDED)):
@@ -65,7 +65,7 @@ class AnalyticsConfig(JobConfig):
         )
 
     def needed(self, columns: "Sequence[Field]") -> list[Field]:
-        """Return those of the table's columns that are read."""
+        """Return the table's columns that are read."""
         wanted = {*_NEEDED, "priority", self.tenant, self.created}
         return [column for column in columns if column.name in wanted]
 
@@ -73,7 +73,7 @@ class AnalyticsConfig(JobConfig):
         """Return the window [low, high): by default the last day, as far as acknowledgements reach back.
 
         Raises:
-            RequestError: it is empty, or its end lies in the future.
+            RequestError: the window is empty or ends in the future.
         """
         day_ns = 86_400 * 10**9
         high_ns = now_ns if self.high_ns is None else self.high_ns
@@ -84,7 +84,7 @@ class AnalyticsConfig(JobConfig):
         low_ns = self.low_ns
         if low_ns is None:
             low_ns = max(high_ns - day_ns, oldest_ack_ns or 0)
-            # At least a minute, so that a rate means something.
+            # At least a minute, so that rates are meaningful.
             low_ns = min(low_ns, high_ns - 60 * 10**9)
         check_window(low_ns, high_ns)
         return low_ns, high_ns

@@ -1,7 +1,7 @@
-"""What many messages have in common: counts and percentiles by window, shard, tenant: pure.
+"""Aggregates over messages: counts and percentiles by window, shard and tenant: pure.
 
-Durations are milliseconds, as doubles. Percentiles leave out what is not known and what a skewed
-clock made negative; `…_known` says how many messages they are of. Percentiles do not add up, so each
+Durations are milliseconds, as doubles. Percentiles leave out unknown values and those that a skewed
+clock made negative; `…_known` is the number of the remaining messages. Percentiles do not add up, so each
 grouping computes its own from the messages.
 """
 
@@ -14,7 +14,7 @@ from streamfrom.spark.jobs.analytics.message_facts import BLOCKED_NS
 
 
 PERCENTS: Final = (50, 90, 99)
-# Of percentile_approx: the rank is off by at most one in so many.
+# Of percentile_approx: the rank is off by at most one in this many.
 _ACCURACY: Final = 10_000
 GROUPINGS: Final = {
     "by_table": (),
@@ -23,17 +23,17 @@ GROUPINGS: Final = {
     "by_tenant": ("tenant",),
     "by_window_shard": ("window_ns", "shard"),
 }
-"""Each result of acknowledged messages, and what a row of it is about in addition to the table."""
+"""The results for acknowledged messages, and the columns besides the table by which each is grouped."""
 
 
 def with_window(frame: "DataFrame", time: str, width_ns: int) -> "DataFrame":
-    """Add `window_ns`: the start of the window of *width_ns* that the column *time* is in."""
+    """Add `window_ns`: the start of the window of width *width_ns* that contains the column *time*."""
     start = F.col(time) - F.pmod(F.col(time), F.lit(width_ns))
     return frame.withColumn("window_ns", start)
 
 
 def measure(acked: "DataFrame", table: str, by: "Sequence[str]" = ()) -> "DataFrame":
-    """Return a row for each group of acknowledged messages, and a row of zeros if there are none.
+    """Return a row for each group of acknowledged messages, or a row of zeros if there are none.
 
     acked = sent_once + retried + never_sent; the last were acknowledged without a delivery.
     """
@@ -52,21 +52,21 @@ def measure(acked: "DataFrame", table: str, by: "Sequence[str]" = ()) -> "DataFr
 
 
 def written(acked: "DataFrame", waiting: "DataFrame", width_ns: int) -> "DataFrame":
-    """Return how many messages were written in each window, `window_ns`."""
+    """Return the number of messages written in each window, `window_ns`."""
     times = acked.select("created_ns").unionByName(waiting.select("created_ns"))
     windows = with_window(times, "created_ns", width_ns).groupBy("window_ns")
     return windows.agg(F.count("*").alias("written"))
 
 
 def attempts(acked: "DataFrame", table: str) -> "DataFrame":
-    """Return how many messages were acknowledged after each number of sends."""
+    """Return the number of messages acknowledged after each number of sends."""
     return _of(table, acked.groupBy("sends").agg(F.count("*").alias("acked")))
 
 
 def waits(waiting: "DataFrame", table: str, poison_sends: int) -> "DataFrame":
-    """Return a row for each shard and state: how many messages wait, and since or until when.
+    """Return a row for each shard and state: the number of waiting messages, and since or until when they wait.
 
-    suspects: the number of messages that were sent *poison_sends* times or more.
+    suspects: the number of messages that were sent at least *poison_sends* times.
     """
     is_later = (F.col("next_ns") > F.col("now_ns")) & (F.col("next_ns") < BLOCKED_NS)
     until = F.when(is_later, F.col("next_ns") - F.col("now_ns"))
@@ -81,7 +81,7 @@ def waits(waiting: "DataFrame", table: str, poison_sends: int) -> "DataFrame":
 
 
 def poison(waiting: "DataFrame", table: str, sends_min: int, rows_max: int) -> "DataFrame":
-    """Return at most *rows_max* messages sent *sends_min* times or more, the most often sent first."""
+    """Return up to *rows_max* messages sent at least *sends_min* times, the most often sent first."""
     suspects = waiting.filter(F.col("sends") >= sends_min)
     order = [F.desc("sends"), F.asc_nulls_last("created_ns"), F.asc("id")]
     columns = ("shard", "id", "tenant", "priority", "sends", "state", "next_ns", "created_ns")
@@ -100,7 +100,7 @@ def _ms(nanoseconds: "Column") -> "Column":
 def _spread(name: str) -> "list[Column]":
     """Return the aggregates of `NAME_ns`, in milliseconds."""
     value = F.when(F.col(f"{name}_ns") >= 0, F.col(f"{name}_ns"))
-    # Spark computes them once: the aggregate is the same in each.
+    # Spark computes this once, since the aggregate is the same in each.
     found = F.percentile_approx(_ms(value), [percent / 100 for percent in PERCENTS], _ACCURACY)
     return [
         F.count(value).alias(f"{name}_known"),

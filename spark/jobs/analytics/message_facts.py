@@ -1,8 +1,8 @@
-"""What a row of a message table says about its message: pure DataFrame → DataFrame.
+"""Facts about messages, derived from their rows: pure DataFrame → DataFrame.
 
 A row keeps little of a message's life: `epoch` counts how often it was sent, `time_acked` is when it was
-acknowledged, and `time_next`, once it is in the future, when it is due or comes again; an acknowledgement erases
-`time_next`. When it was written is known only where a column says so. What is not known is NULL here, and so is a
+acknowledged, and a `time_next` in the future is when it is due or redelivered; an acknowledgement erases
+`time_next`. When it was written is known only if a column records it. Unknown values are NULL here, and so is a
 difference that would overflow.
 
     acked    shard  tenant  acked_ns  created_ns  sends  retries  to_ack_ns  is_skewed
@@ -18,11 +18,11 @@ from streamfrom.spark.endpoint import quoted
 from streamfrom.spark.jobs.reading import SHARD
 
 
-# Numbers below these count seconds, milliseconds and microseconds since 1970, larger ones nanoseconds: all are times from 1973 on.
+# Numbers below these limits count seconds, milliseconds and microseconds since 1970, larger ones nanoseconds: all are times since 1973.
 _UNITS_NS: Final = ((10**11, 10**9), (10**14, 10**6), (10**17, 10**3))
 
 ID: Final = "id"
-# An id that the proxy gave is steps of 10 ms since 2026 above 16 bits that keep ids apart.
+# The proxy's ids: steps of 10 ms since 2026, above 16 bits that keep ids apart.
 ID_EPOCH_NS: Final = 1_767_225_600 * 10**9
 ID_STEP_NS: Final = 10_000_000
 ID_COUNT_BITS: Final = 16
@@ -42,8 +42,8 @@ STATES: Final = {
     SCHEDULED: "for the future, never delivered",
     BLOCKED: "waiting for a group of messages",
 }
-"""The states of messages that are not acknowledged, in the order of their urgency, and what they mean."""
-# From where on `time_next` is no time, but says that a message is blocked or parked.
+"""The states of unacknowledged messages, by urgency, and their meanings."""
+# From this value on, `time_next` is no time but marks a blocked or parked message.
 BLOCKED_NS: Final = 8 * 10**18
 PARKED_NS: Final = 9 * 10**18
 
@@ -52,7 +52,7 @@ def acked_facts(rows: "DataFrame", tenant: str | None, created: str | None) -> "
     """Return one row for each acknowledged message of *rows*.
 
     tenant: the column with the message's owner, or None.
-    created: the column with the time at which the message was written, or None; of `id` the time that an id of the proxy contains.
+    created: the column with the time at which the message was written, or None; for `id`, the time in an id of the proxy.
     is_skewed: the message was acknowledged before it was written, so two clocks disagree.
     """
     times = rows.select(
@@ -76,10 +76,10 @@ def waiting_facts(
 ) -> "DataFrame":
     """Return one row for each message of *rows*, none of them acknowledged; *tenant* and *created* as for `acked_facts`.
 
-    clocks_ns: the time of each shard's server when its messages had been read.
+    clocks_ns: the time of each shard's server after its messages were read.
     state: one of `STATES`.
-    overdue_ns: the time since the message is due; NULL where neither `time_next` nor a column says.
-    age_ns: the time since the message was written; NULL where no column says.
+    overdue_ns: the time since the message became due; NULL if neither `time_next` nor *created* is known.
+    age_ns: the time since the message was written; NULL if it is not known.
     """
     clocks = F.create_map(
         *(F.lit(part) for clock in sorted(clocks_ns.items()) for part in clock)
@@ -104,7 +104,7 @@ def waiting_facts(
         .when(was_sent, IN_FLIGHT)
         .otherwise(SCHEDULED)
     )
-    # A new row has 0 there, which is no time at all.
+    # A new row has 0 here, which is no time.
     since = F.when(F.col("next_ns") > 0, F.col("next_ns")).otherwise(F.col("created_ns"))
     return times.select(
         *times.columns,
@@ -128,7 +128,7 @@ def _text(rows: "DataFrame", name: str | None) -> "Column":
 
 
 def _time(rows: "DataFrame", name: str | None) -> "Column":
-    """Return the nanoseconds since the epoch in column *name*; NULL and zero are no times."""
+    """Return the nanoseconds since the epoch in column *name*; NULL and zero count as unknown."""
     if name is None:
         return F.lit(None).cast("bigint")
     column = F.col(quoted(name))
@@ -136,7 +136,7 @@ def _time(rows: "DataFrame", name: str | None) -> "Column":
         moment = F.try_to_timestamp(F.concat(column, F.lit("+00:00")))
         return F.unix_micros(moment) * 1000
     if name == ID and _type(rows, name) == "bigint":
-        # As the proxy makes them, with 53 bits: others are those of an application, and no times.
+        # The proxy's ids have 53 bits. Others are an application's, and contain no time.
         steps = F.when(column.between(_FIRST_ID, _LAST_ID), F.shiftright(column, ID_COUNT_BITS))
         return steps * ID_STEP_NS + ID_EPOCH_NS
     found = F.when(column <= 0, None)

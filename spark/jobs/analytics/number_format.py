@@ -1,4 +1,4 @@
-"""How the report writes numbers, durations and moments."""
+"""Format numbers, durations and moments for the report."""
 
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -17,7 +17,7 @@ _UNITS_MS: Final = (
 _SECOND_NS: Final = 10**9
 _DAY_S: Final = 86400
 _LONG_DAYS: Final = 100
-# Steps that people count time in, in seconds.
+# Usual steps of time, in seconds.
 STEPS_S: Final = (
     *(1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800),
     *(3600, 7200, 10800, 21600, 43200, _DAY_S, 2 * _DAY_S, 7 * _DAY_S, 28 * _DAY_S),
@@ -25,12 +25,12 @@ STEPS_S: Final = (
 
 
 def count(value: float | None) -> str:
-    """Return a whole number in groups of three digits."""
+    """Format a whole number in groups of three digits."""
     return UNKNOWN if value is None else f"{value:,.0f}"
 
 
 def rate(per_s: float | None) -> str:
-    """Return a number a second, or a minute, hour or day where that makes it one or more."""
+    """Format a number per second, or per minute, hour or day if that makes it one or more."""
     if not per_s:
         return UNKNOWN if per_s is None else "0"
     for seconds, unit in ((1, "s"), (60, "min"), (3600, "h")):
@@ -40,7 +40,7 @@ def rate(per_s: float | None) -> str:
 
 
 def short(value: float) -> str:
-    """Return about three digits of a number: 1,234,567 is 1.23 M."""
+    """Format a number with about three digits: 1,234,567 is 1.23 M."""
     for size, unit in ((1e9, " G"), (1e6, " M"), (1e4, " k")):
         if value >= size:
             return f"{value / (1e3 if unit == ' k' else size):.3g}{unit}"
@@ -48,7 +48,7 @@ def short(value: float) -> str:
 
 
 def duration(milliseconds: float | None) -> str:
-    """Return a duration in the one or two units that a person would say."""
+    """Format a duration in its one or two largest units."""
     if not milliseconds:
         return UNKNOWN if milliseconds is None else "0"
     if milliseconds < 999.5:
@@ -64,7 +64,7 @@ def duration(milliseconds: float | None) -> str:
 
 
 def share(part: float, whole: float) -> str:
-    """Return *part* of *whole* in percent."""
+    """Format *part* of *whole* in percent."""
     if not whole:
         return UNKNOWN
     percent = 100 * part / whole
@@ -72,7 +72,7 @@ def share(part: float, whole: float) -> str:
 
 
 def moment(nanoseconds: int | None) -> str:
-    """Return a time in UTC, to the second; what no calendar holds stays a number."""
+    """Format a time in UTC, to the second; a time outside the calendar stays a number."""
     if nanoseconds is None:
         return UNKNOWN
     try:
@@ -82,6 +82,6 @@ def moment(nanoseconds: int | None) -> str:
 
 
 def bucket_ns(low_ns: int, high_ns: int, buckets_max: int = 120) -> int:
-    """Return the smallest width that people count time in of which [low, high) has few enough."""
+    """Return the smallest usual width that divides [low, high) into few enough windows."""
     wanted_s = (high_ns - low_ns) / _SECOND_NS / buckets_max
     return next((step for step in STEPS_S if step >= wanted_s), STEPS_S[-1]) * _SECOND_NS

@@ -1,7 +1,7 @@
 """The HTML report: results in, one page out that needs no network and no script: pure.
 
-`report.html` is the page, which escapes what comes from a table: names of tenants and ids are anybody's. Here are the heights of its
-charts, which the style sheet draws, and what it shows of long lists.
+`report.html` is the page. It escapes all values from tables, because anyone may choose names of tenants and ids. This module computes
+the heights of its charts, which the style sheet draws, and shortens long lists.
 """
 
 import math
@@ -19,10 +19,10 @@ from streamfrom.spark.jobs.analytics.message_facts import STATES
 
 if TYPE_CHECKING:
     Row = Mapping[str, Any]
-    # Its name, its style, and its values by where their windows begin.
+    # A name, a style, and values by the start of their windows.
     Series = tuple[str, str, Mapping[int, float | None]]
 
-# So many shards have a colour of their own.
+# This many shards have their own colour.
 _COLOURS: Final = 8
 _POISON_SHOWN: Final = 25
 _TIMES: Final = ("overdue_max_ms", "until_max_ms", "age_max_ms")
@@ -30,10 +30,10 @@ _TIMES: Final = ("overdue_max_ms", "until_max_ms", "age_max_ms")
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What the report shows.
+    """The data of the report.
 
-    rows: what `spark.jobs.analytics.measures` counted, by the name of the result; `tenants` are the busiest of *tenants_total*.
-    made_ns: the time of the shards' clocks when the messages that wait had been read.
+    rows: the tables from `spark.jobs.analytics.measures`, by name; `tenants` are the busiest of *tenants_total*.
+    made_ns: the time of the shards' clocks after the waiting messages were read.
     created: the column with the time at which a message was written, or None.
     """
 
@@ -49,17 +49,17 @@ class Results:
 
     @property
     def starts_ns(self) -> range:
-        """Where each window begins; the first and the last may lie in the report's time in part."""
+        """The start of each window; the first and the last may lie only partly in the report's time."""
         return range(self.low_ns - self.low_ns % self.bucket_ns, self.high_ns, self.bucket_ns)
 
     @property
     def suspects(self) -> int:
-        """How many messages belong on the poison list."""
+        """How many messages qualify for the poison list."""
         return sum(row["suspects"] for row in self.rows["waits"])
 
     @property
     def states(self) -> "list[Row]":
-        """How many messages wait in each state on all shards, and the longest of their times."""
+        """How many messages are in each state on all shards, and the longest of their times."""
         found: list[Row] = []
         for state in STATES:
             rows = [row for row in self.rows["waits"] if row["state"] == state]
@@ -71,10 +71,10 @@ class Results:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Values by window as columns side by side: pure numbers that the page draws by its style sheet.
+    """Values by window as adjacent columns: pure numbers that the page draws by its style sheet.
 
     keys: the name and the style of each series, for a legend.
-    levels: the values that the top, the middle and the bottom stand for.
+    levels: the values at the top, the middle and the bottom.
     columns: for each window the text under the pointer, and the style of each value and its height in percent.
     """
 
@@ -104,7 +104,7 @@ def page(results: Results) -> str:
 
 
 def _throughput(results: Results) -> Chart:
-    """Return what was acknowledged as blocks that stand on each other, and what was written as marks over them."""
+    """Return acknowledged messages as stacked blocks, with written messages as marks over them."""
     shards = [row["shard"] for row in results.rows["by_shard"]]
     counts = results.rows["by_window_shard"]
     if not 0 < len(shards) <= _COLOURS:
@@ -123,7 +123,7 @@ def _throughput(results: Results) -> Chart:
         for place, (shard, layer) in enumerate(zip(shards, layers, strict=True))
     ]
     if written := {row["window_ns"]: row["written"] for row in results.rows["written"]}:
-        # Of a window that is hardly there a rate would be chance.
+        # The rate of a window that is hardly covered would be random.
         whole = [at for at in seconds if seconds[at] > results.bucket_ns / 2e9]
         new = {at: written.get(at, 0) / seconds[at] for at in whole}
         heights += new.values()
@@ -134,7 +134,7 @@ def _throughput(results: Results) -> Chart:
 
 
 def _to_ack(results: Results) -> Chart:
-    """Return percentiles of durations, each a mark on a scale of logarithms."""
+    """Return percentiles of durations as marks on a logarithmic scale."""
     names = [f"p{percent}" for percent in reversed(PERCENTS)]
     rows = results.rows["by_window"]
     series: list[Series] = [
@@ -142,7 +142,7 @@ def _to_ack(results: Results) -> Chart:
         for name in names
     ]
     known = [value for _, _, values in series for value in values.values() if value] or [1.0]
-    # With some room, so that there is a scale if all are equal.
+    # Leave some room, so that there is a scale even if all are equal.
     low, high = min(known) / 1.25, max(known) * 1.25
 
     def part(value: float) -> float:
@@ -169,7 +169,7 @@ def _chart(
 
 
 def _attempts(results: Results) -> list[tuple[str, int]]:
-    """Return how many messages were acknowledged after how many sends, the rare ones together."""
+    """Return the number of messages acknowledged after each number of sends, with the rare ones grouped."""
     rows = sorted(results.rows["attempts"], key=lambda row: row["sends"])
     counted = [(say.count(row["sends"]), row["acked"]) for row in rows[:_COLOURS]]
     if rest := rows[_COLOURS:]:

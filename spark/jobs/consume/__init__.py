@@ -1,8 +1,8 @@
-"""Work through a queue with a user's function `DataFrame -> DataFrame`.
+"""Process a queue with a user's function `DataFrame -> DataFrame`.
 
-A queue stream whose batches are acknowledged here (`worker`), after the sink has them (`sinks`). Where a batch fails, halving
-finds the messages that do (`isolation`): they go back into the queue for a while, with the reason, so that one message never holds
-up the others, and the queue's own settings say how often they come again. `function` is the user's, `checkpoint` what is kept next
+A queue stream whose batches are acknowledged here (`worker`), after the sink has them (`sinks`). If a batch fails, halving
+finds the failing messages (`isolation`). They return to the queue for a while, with the reason, so that one message never blocks
+the others; the queue's settings limit their retries. `function` loads and calls the user's function, `checkpoint` keeps files next
 to Spark's own.
 """
 
@@ -44,8 +44,8 @@ class ConsumeConfig(JobConfig):
 
     password_env: the environment variable with the endpoint's password, which a stream must not show.
     function: the function, or `module:name` or `path.py:name`.
-    retry_s: at most an hour after many failures.
-    available_now: the job ends when everything that was due at its beginning is taken.
+    retry_s: the wait after a first failure, doubled by each further one up to an hour.
+    available_now: end the job once everything is processed that was due at its start.
     """
 
     OPTIONS = """
@@ -73,7 +73,7 @@ class ConsumeConfig(JobConfig):
     password_env: str = ""
 
     def __post_init__(self) -> None:
-        """Raise RequestError if a number is none that can be, or the table is its own sink."""
+        """Raise RequestError if a number is invalid, or the table is its own sink."""
         super().__post_init__()
         if (self.out is None) == (self.into_table is None):
             raise RequestError("results go to --out or to --into-table")
@@ -82,7 +82,7 @@ class ConsumeConfig(JobConfig):
 
     @classmethod
     def asked(cls, options: "argparse.Namespace") -> Self:
-        """Return what the command line asks for, once the function is found."""
+        """Return the configuration from the command line, with the function loaded."""
         load_function(options.function)
         return super().asked(options)
 
@@ -93,14 +93,14 @@ CONFIG: Final = ConsumeConfig
 def run(
     spark: "SparkSession", config: ConsumeConfig, progress: Progress | None = None
 ) -> Report:
-    """Work through the queue until it is stopped, or with `available_now` until what was due is done.
+    """Process the queue until stopped or, with `available_now`, until everything that was due is done.
 
     Returns:
-        A report in which `read` = `done` + `left`, counted by sends: a message that was left and came again is read twice. `rows_out` is what the function made of those that are done.
+        A report in which `read` = `done` + `left`, counted by sends: a message that was left and redelivered is read twice. `rows_out` is the number of rows that the function returned for those done.
 
     Raises:
-        RequestError: the function, the tables or the checkpoint are not as they must be; nothing was taken.
-        JobError: it broke off; running it again goes on where it was.
+        RequestError: the function, the tables or the checkpoint are unsuitable; nothing was taken.
+        JobError: it broke off; run it again to continue.
     """
     progress = begun(spark, progress)
     given = _source_options(config)
@@ -165,7 +165,7 @@ def _started(
 
 
 def _awaited(query: "StreamingQuery", worker: Worker) -> None:
-    """Return when the query has ended, or was stopped from the keyboard."""
+    """Wait until the query has ended or was stopped from the keyboard."""
     try:
         while not query.awaitTermination(_LOOK_S):
             pass

@@ -1,7 +1,7 @@
-"""What a consumer keeps next to Spark's own checkpoint: whose it is, and how its last batch ended.
+"""The files of a consumer next to Spark's own checkpoint: its owner, and the outcome of its last batch.
 
 DIR/streamfrom.json    the table, the sink and a name that no other checkpoint has
-DIR/outcome.json       the last batch that its sink has
+DIR/outcome.json       the last batch in the sink
 DIR/spark/             Spark's checkpoint
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BatchOutcome:
-    """How a batch ended: messages read, rows that the sink got, and the messages that go back into the queue.
+    """How a batch ended: the number of messages read, of rows in the sink, and the messages that return to the queue.
 
     left: ids by shard, epoch and reason; without a reason they failed only together with others.
     """
@@ -42,17 +42,17 @@ class Checkpoint:
 
     @property
     def of_spark(self) -> "Path":
-        """Where Spark keeps its own."""
+        """The folder of Spark's checkpoint."""
         return self.home / "spark"
 
     def name_for(self, table: str, sink: str) -> str:
-        """Return the checkpoint's name; a new one belongs to *table* and *sink* from now on.
+        """Return the checkpoint's name; a new checkpoint belongs to *table* and *sink* from now on.
 
-        Where Spark's own part has no batch, its numbers begin again, and so does the name: a sink would take new batches for old
-        ones that it has, and their messages would be acknowledged without having been worked on.
+        If Spark's own part has no batch, batch numbers start over, so the checkpoint gets a new name. Otherwise a sink would mistake new
+        batches for old ones, and their messages would be acknowledged without having been processed.
 
         Raises:
-            RequestError: it is another consumer's, or some other query's.
+            RequestError: the folder belongs to another consumer or query.
         """
         card = self.home / "streamfrom.json"
         fix = "give this one a --checkpoint of its own"
@@ -99,11 +99,11 @@ class Checkpoint:
         return BatchOutcome(told["read"], told["rows"], tuple(map(tuple, told["left"])))
 
     def keep(self, number: int, outcome: BatchOutcome) -> None:
-        """Write down how batch *number* ended, for good once this returns."""
+        """Store the outcome of batch *number* durably."""
         told = json.dumps({"batch": number} | asdict(outcome))
         written_whole(self.home / "outcome.json", told)
 
     def locked(self) -> "AbstractContextManager[None]":
-        """Keep other consumers out of this folder. Raises RequestError while another one is at work."""
+        """Lock this folder against other consumers. Raises RequestError if another one is running."""
         refusal = f"another consumer works with {self.home}: stop it, or give this one a --checkpoint of its own"
         return locked(self.home, RequestError(refusal))

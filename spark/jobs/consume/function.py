@@ -1,4 +1,4 @@
-"""The user's function: where it is found, what it may be, and what it did with some messages."""
+"""The user's function: load it, check it, and apply it to messages."""
 
 import importlib
 import importlib.util
@@ -26,12 +26,12 @@ _REASON_CHARS: Final = 500
 
 
 def load_function(text: str) -> Function:
-    """Return the function that `module:name` or `path.py:name` names.
+    """Return the function named by `module:name` or `path.py:name`.
 
-    What a file defines travels to the executors by itself; a module must be installed there.
+    Definitions in a file travel to the executors automatically; a module must be installed there.
 
     Raises:
-        RequestError: it cannot be imported, or there is no such function in it.
+        RequestError: it cannot be imported, or has no such function.
     """
     place, _, name = text.rpartition(":")
     if not place or not name:
@@ -50,7 +50,7 @@ def load_function(text: str) -> Function:
 
 
 def _of_file(path: Path) -> "ModuleType":
-    name = f"streamfrom_function_{path.stem}"  # a file may be called like a module
+    name = f"streamfrom_function_{path.stem}"  # a file may be named like a module
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
@@ -62,11 +62,11 @@ def _of_file(path: Path) -> "ModuleType":
 
 
 def applied(function: Function, messages: DataFrame) -> DataFrame:
-    """Return what *function* makes of *messages*.
+    """Return the result of *function* for *messages*.
 
     Raises:
         JobError: it is no DataFrame.
-        Exception: whatever the function raises.
+        Exception: any error of the function.
     """
     result = function(messages)
     if not isinstance(result, DataFrame):
@@ -77,15 +77,15 @@ def applied(function: Function, messages: DataFrame) -> DataFrame:
 
 
 def run_through(frame: DataFrame) -> None:
-    """Compute all of *frame*, and keep nothing."""
+    """Compute all of *frame* and discard it."""
     frame.write.format("noop").mode("overwrite").save()
 
 
 def checked(function: Function, empty: DataFrame) -> DataFrame:
-    """Return what *function* makes of no messages at all, which shows the columns that it will return.
+    """Return the result of *function* for no messages, which shows its columns.
 
     Raises:
-        RequestError: it fails even so, or returns no DataFrame, or columns that cannot be distinguished.
+        RequestError: the function fails, or returns no DataFrame, or columns with ambiguous names.
     """
     try:
         result = applied(function, empty)
@@ -106,5 +106,5 @@ def checked(function: Function, empty: DataFrame) -> DataFrame:
 
 
 def told(error: Exception) -> str:
-    """Return what was raised as one short line."""
+    """Return an error as one short line."""
     return " ".join(reason_of(error).split())[:_REASON_CHARS]

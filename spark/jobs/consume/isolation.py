@@ -1,33 +1,33 @@
-"""Which rows of a batch a function fails on, found by halving: pure."""
+"""Find the rows of a batch on which a function fails, by halving: pure."""
 
 from collections.abc import Callable
 from typing import Final
 
 
 PROBES_MAX: Final = 200
-"""How often a batch is tried in parts: enough for about ten bad rows among ten thousand."""
+"""How many parts of a batch to try: enough for about ten bad rows among ten thousand."""
 
 
 def isolated(
     count: int, failure_of: "Callable[[range], str | None]", probes: int = PROBES_MAX
 ) -> dict[int, str | None]:
-    """Return the places of those of *count* rows that must stay out of the batch; all others have passed in some group.
+    """Return the places of the rows, among *count*, to keep out of the batch; all others have passed in some group.
 
-    Each has the reason why it fails by itself, or None if it failed together with others when no try was left.
+    Each comes with the reason for which it fails alone, or None if it failed together with others when no probes were left.
 
     failure_of: tries the rows of a range and returns why they fail, or None.
     """
     failing: dict[int, str | None] = {}
 
     def look(group: range, *, fails: bool) -> bool:
-        """Find those of *group* that fail, and say whether any does; fails: it is known already."""
+        """Find the failing rows of *group*; return whether there are any. fails: the group is known to fail."""
         nonlocal probes
         if not group:
             return False
         if probes == 0:
             failing.update(dict.fromkeys(group))
             return True
-        # No message is blamed without having failed alone: what is known of a group may have passed by.
+        # Blame no message that has not failed alone: the failure of its group may have been temporary.
         reason = None
         if len(group) == 1 or not fails:
             probes -= 1

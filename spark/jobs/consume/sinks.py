@@ -1,4 +1,4 @@
-"""Where results go: a batch that is written is there for good once it is published, which may be done again."""
+"""The destinations of results: a written batch is durable once published, and publishing can be repeated."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -22,7 +22,7 @@ BATCH: Final = "streamfrom_batch"
 
 @dataclass(frozen=True, slots=True)
 class FolderSink:
-    """Parquet, a folder for each batch, which appears whole and never changes.
+    """A Parquet sink with a folder per batch, which appears as a whole and never changes.
 
     DIR/streamfrom_batch=NAME-NUMBER/*.parquet, NAME being the checkpoint's.
     """
@@ -31,7 +31,7 @@ class FolderSink:
     name: str
 
     def write(self, number: int, frame: "DataFrame") -> int:
-        """Write the rows next to the folder that will be theirs, and return how many there are."""
+        """Write the rows to a staging folder; return how many there are."""
         staging = self._staging(number)
         frame.write.mode("overwrite").parquet(spark_path(staging))
         flush_all(staging)
@@ -62,17 +62,17 @@ class FolderSink:
 
 @dataclass(frozen=True, slots=True)
 class TableSink:
-    """Another message table: what its ids say is there already is not written again."""
+    """Another message table. Rows whose ids it has already are not written again."""
 
     plan: "WritePlan"
 
     def write(self, _: int, frame: "DataFrame") -> int:
-        """Insert the rows whose ids are new, and return how many there are, new or not."""
+        """Insert the rows whose ids are new; return the number of all rows, new or not."""
         return counted(frame, self.plan.insert)[0]
 
     def publish(self, _: int) -> None:
-        """Do nothing: rows that are written are there."""
+        """Do nothing: written rows are already published."""
 
 
 ResultSink = FolderSink | TableSink
-"""What takes the results of batches, by their numbers: a batch that is written again replaces an earlier try."""
+"""A sink for the results of batches, by number: writing a batch again replaces an earlier try."""

@@ -1,9 +1,9 @@
-"""What happens to one batch: into the sink or back into the queue, and only then acknowledged.
+"""Process one batch: into the sink or back into the queue, and only then acknowledge it.
 
     read → work → (isolate) → keep the outcome → publish → acknowledge → commit
 
-Killed anywhere, Spark runs the same batch again: until the checkpoint has its outcome all of it, afterwards only what comes then.
-A message is acknowledged when the sink has what the function made of it. One that fails is the queue's again, which retries, parks and
+If killed anywhere, Spark runs the same batch again: all of it until the checkpoint has its outcome, afterwards only the later steps.
+A message is acknowledged when the sink has its results. A failed message returns to the queue, which retries, parks and
 moves messages by its own settings.
 """
 
@@ -35,9 +35,9 @@ _WAIT_MAX_S: Final = 3600.0
 
 @dataclass
 class Worker:
-    """Works through batches; `failure` says why it gave up.
+    """Processes batches; `failure` is the error with which it gave up.
 
-    retry_s: how long a message waits that failed after its first send; twice as long after each further one.
+    retry_s: how long a message waits after its first send failed; each further failure doubles it.
     """
 
     function: "Function"
@@ -51,10 +51,10 @@ class Worker:
     stopping: Event = field(default_factory=Event)
 
     def __call__(self, batch: "DataFrame", number: int) -> None:
-        """Work through one batch.
+        """Process one batch.
 
         Raises:
-            JobError: it did not end; running it again is right.
+            JobError: it was not completed; run it again.
         """
         try:
             self._work_through(batch, number)
@@ -63,24 +63,24 @@ class Worker:
             raise
 
     def wait_s(self, epoch: int) -> float:
-        """Return how long a message waits that failed when it was sent for the *epoch*-th time."""
+        """Return how long a message waits after its *epoch*-th send failed."""
         doublings = min(max(epoch - 1, 0), 30)
         return min(self.retry_s * 2.0**doublings, max(_WAIT_MAX_S, self.retry_s))
 
     def close(self) -> None:
-        """Let the shards' connections go."""
+        """Close the shards' connections."""
         for shard in self.shards.values():
             shard.close()
 
     def _work_through(self, batch: "DataFrame", number: int) -> None:
         self.progress.enter("read")
-        # Read once, however often the function looks. What others have acknowledged meanwhile is theirs.
+        # Read once, however often the function is tried. Leave out messages that others have acknowledged meanwhile.
         messages = batch.filter("time_acked IS NULL").persist()
         try:
             keys = messages.select(SHARD, "id", "epoch").toArrow()
             outcome = self.checkpoint.outcome(number)
             if outcome is None and not len(keys):
-                return  # a stream begins with a batch of nothing where nothing is due
+                return  # a stream begins with an empty batch if nothing is due
             if outcome is None:
                 outcome = self._worked(messages, number, keys)
                 self.progress.enter("publish")
@@ -91,7 +91,7 @@ class Worker:
         self.progress.enter("acknowledge")
         self._acknowledge(keys, outcome)
         left = sum(len(ids) for *_, ids in outcome.left)
-        # By the run that ends it, which may find little to do: one that was killed has reported nothing.
+        # Count in the run that completes the batch, even if little was left to do; a killed run has reported nothing.
         self.counts += Counter(
             read=outcome.read,
             done=outcome.read - left,
@@ -103,11 +103,11 @@ class Worker:
         self.progress.enter("commit")
 
     def _worked(self, messages: "DataFrame", number: int, keys: pa.Table) -> BatchOutcome:
-        """Bring a batch into the sink without what fails."""
+        """Write a batch to the sink, without the messages that fail."""
         self.progress.enter("work")
         try:
             rows = self.sink.write(number, self._applied(messages))
-        except Exception as error:  # noqa: BLE001  a user's function raises what it likes
+        except Exception as error:  # noqa: BLE001  a user's function may raise anything
             self.progress.enter("isolate")
             numbered = _numbered(messages, keys).persist()
             try:
@@ -119,7 +119,7 @@ class Worker:
     def _isolated(
         self, numbered: "DataFrame", number: int, keys: pa.Table, error: Exception
     ) -> BatchOutcome:
-        """Do the same for a batch that failed with *error* as a whole."""
+        """Isolate and write a batch that failed with *error* as a whole."""
         failing = self._failing(numbered, number, len(keys), error)
         good = numbered.filter(~F.col(PLACE).isin(list(failing)))
         try:
@@ -139,10 +139,10 @@ class Worker:
     def _failing(
         self, numbered: "DataFrame", number: int, count: int, error: Exception
     ) -> dict[int, str | None]:
-        """Return the places of the messages that fail, as `isolated`, after making sure that it is them.
+        """Return the places of the failing messages, as `isolated` does; verify that the messages are the cause.
 
         Raises:
-            JobError: no message fails, or the function fails without any, or the query is being stopped.
+            JobError: no message fails, or the function fails without messages, or the query is being stopped.
         """
 
         def failure_of(places: range) -> str | None:
@@ -161,7 +161,7 @@ class Worker:
                 f"batch {number} cannot be written: {told(error)}; nothing of it was acknowledged, fix that"
                 " and run it again"
             ) from error
-        # A session that is going away fails on anything.
+        # In a session that is shutting down, everything fails.
         reason = failure_of(range(0))
         if reason is not None:
             raise JobError(
@@ -194,7 +194,7 @@ class Worker:
 
 
 def _numbered(messages: "DataFrame", keys: pa.Table) -> "DataFrame":
-    """Return *messages* with each one's place among *keys*."""
+    """Return *messages* with the place of each among *keys*."""
     places = pa.array(range(len(keys)), pa.int64())
     told_apart = keys.select([SHARD, "id"]).append_column(PLACE, places)
     numbers = F.broadcast(messages.sparkSession.createDataFrame(told_apart))

@@ -1,8 +1,8 @@
-"""Feed a message table in bulk, from files or a DataFrame.
+"""Insert messages into a table in bulk, from files or a DataFrame.
 
-All is checked before anything is written: columns, types, ids. Ids are given or made of the rows, never
-drawn, and what is in the table already stays as it is there, so a run may be killed and run again.
-`identity` makes ids and times, `spark.fitting` says what a table takes, both pure; `spark.jobs.writing` writes.
+Columns, types and ids are checked before anything is written. Ids are given or derived from the rows, never
+random, and existing rows are left unchanged, so a run may be killed and run again.
+`identity` derives ids and times, `spark.fitting` checks values, both pure; `spark.jobs.writing` writes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ FORMATS: Final = {
     "csv": {"header": "true", "escape": '"', "mode": "FAILFAST"},
     "json": {"mode": "FAILFAST"},
 }
-"""What files may hold, and how Spark is to read them: JSON has one object a line."""
+"""The formats of files, with Spark's options for reading them: JSON has one object per line."""
 _SUFFIXES: Final = {"parquet": "parquet", "csv": "csv", "json": "json", "jsonl": "json"}
 _EXAMPLES: Final = 3
 _INTEGERS: Final = ("tinyint", "smallint", "mediumint", "int", "bigint")
@@ -38,9 +38,9 @@ _INTEGERS: Final = ("tinyint", "smallint", "mediumint", "int", "bigint")
 class EnqueueConfig(JobConfig):
     """The rows to insert, their table, their ids, and when they are due.
 
-    source: a DataFrame, or files and folders; columns are the table's, by name.
-    id_column: which of them is the id; `id`, if there is one. None makes an id of `key`, or of all columns.
-    format: what the files hold; by default what their names end with.
+    source: a DataFrame, or files and folders; columns are matched to the table's by name.
+    id_column: the column with the id, by default `id` if it exists. None derives an id from `key`, or from all columns.
+    format: the format of the files; by default from the ends of their names.
     """
 
     OPTIONS = f"""
@@ -67,7 +67,7 @@ class EnqueueConfig(JobConfig):
             raise RequestError("--id-column names an id and --key makes one: choose")
 
     def format_of(self, paths: "Sequence[str]") -> str:
-        """Return what files hold, one of `FORMATS`."""
+        """Return the format of the files, one of `FORMATS`."""
         endings = {path.rstrip("/*").rpartition(".")[2].lower() for path in paths}
         kinds = {self.format} if self.format else {_SUFFIXES.get(end) for end in endings}
         kind = kinds.pop()
@@ -82,13 +82,13 @@ CONFIG: Final = EnqueueConfig
 def run(
     spark: "SparkSession", config: EnqueueConfig, progress: Progress | None = None
 ) -> Report:
-    """Write what is not in the table yet, and return how many messages that were.
+    """Insert the messages that are not in the table yet, and return how many there were.
 
     `read` is `repeated` (rows equal to another one) + `inserted` + `already_there`.
 
     Raises:
         RequestError: the files, columns, values or ids do not fit the table. Nothing was written.
-        JobError: it broke off; what was written stays, and running it again writes the rest.
+        JobError: it broke off; written rows stay, and running it again writes the rest.
     """
     progress = begun(spark, progress)
     endpoint, table = config.endpoint, config.table
@@ -128,7 +128,7 @@ def _read(spark: "SparkSession", config: EnqueueConfig) -> DataFrame:
 def _checked(
     given: DataFrame, config: EnqueueConfig, targets: "Mapping[str, Field]"
 ) -> DataFrame:
-    """Return the columns of the table that *given* fills, as `as_sent` does."""
+    """Return the columns of the table that *given* fills, converted by `as_sent`."""
     named = given
     if config.id_column and config.id_column != "id":
         if config.id_column not in given.columns or "id" in given.columns:
