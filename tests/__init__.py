@@ -1,1 +1,1 @@
-"""The suite; tests/README.md says how to run each tier."""
+"""The test suite; tests/README.md explains how to run each tier."""

@@ -1,10 +1,10 @@
-"""Cases in a text file beside their tests, one a line: `test_split.txt` beside `test_split.py`.
+"""Test cases from a text file next to the tests, one per line: `test_split.txt` beside `test_split.py`.
 
     == a semicolon ends a statement         the section of test_a_semicolon_ends_a_statement
-    # what the next case shows
-    SELECT 1; SELECT 2 → [8]                a value for each parameter; what is missing is None
+    # the point of the next case
+    SELECT 1; SELECT 2 → [8]                a value for each parameter; a missing one is None
 
-A value that the line cannot hold as it is, or that begins like something else, is a Python literal behind a backslash.
+A value that cannot stand in a line, or would be read as something else, is a Python literal after a backslash.
 """
 
 import ast
@@ -24,9 +24,9 @@ Rows = list[list[str]]
 
 
 def cases(**parameters: Callable[[str], Any]) -> Callable[[Test], Test]:
-    """Run a test for each case of its section: one after the other, where it asks for nothing else.
+    """Run a test for each case of its section: all in one test if it needs no fixtures.
 
-    parameters: by name, what makes a value of a line: `str`, `str.encode`, `ast.literal_eval`.
+    parameters: by name, the function that makes a value from the text: `str`, `str.encode`, `ast.literal_eval`.
     """
 
     def decorate(test: Test) -> Test:
@@ -40,7 +40,7 @@ def cases(**parameters: Callable[[str], Any]) -> Callable[[Test], Test]:
         ]
         ids = [row[0] for row in rows]
         parametrized: Test = pytest.mark.parametrize(tuple(parameters), values, ids=ids)(test)
-        # Pytest's own work on a test takes longer than most of these.
+        # Pytest's overhead per test is larger than most of these tests.
         asks = inspect.signature(test).parameters.keys() - parameters.keys()
         return (
             parametrized if asks or inspect.iscoroutinefunction(test) else in_turn(parametrized)
@@ -50,9 +50,9 @@ def cases(**parameters: Callable[[str], Any]) -> Callable[[Test], Test]:
 
 
 def in_turn(test: Test) -> Test:
-    """Run all cases of a parametrized test one after the other, on what its fixtures have made once.
+    """Run all cases of a parametrized test one after the other, with fixtures made once.
 
-    For cases that leave all as it was and take less time than their set-up. A failure names its case.
+    For cases that leave everything as it was and take less time than their set-up. A failure names its case.
     """
     found: list[dict[str, Any]] = [{}]
     for mark in vars(test).pop("pytestmark"):
@@ -83,7 +83,7 @@ def in_turn(test: Test) -> Test:
 
 @contextmanager
 def _told(subtests: pytest.Subtests, case: dict[str, Any]) -> Iterator[None]:
-    """Make a case that fails a subtest; one that passes would take as long as a test."""
+    """Report a failing case as a subtest; a passing one would cost as much as a test."""
     try:
         yield
     except (Exception, pytest.skip.Exception):
@@ -93,7 +93,7 @@ def _told(subtests: pytest.Subtests, case: dict[str, Any]) -> Iterator[None]:
 
 @functools.cache
 def sections(path: Path) -> dict[str, Rows]:
-    """Return the values of each case by the name of its test."""
+    """Return the values of each case, by the name of its test."""
     found: dict[str, Rows] = {}
     rows: Rows = []
     for line in path.read_text().split("\n"):
@@ -105,7 +105,7 @@ def sections(path: Path) -> dict[str, Rows]:
 
 
 def lines(module: str, test: str) -> list[str]:
-    """Return the cases of a test, which have one value each: the module's `__file__` and the test's name."""
+    """Return the cases of a test with one value each; *module* is its `__file__`, *test* the test's name."""
     return [text for (text,) in sections(Path(module).with_suffix(".txt"))[test]]
 
 

@@ -1,4 +1,4 @@
-"""The plugins of the suite, what it does without, and hypothesis without a clock."""
+"""The plugins of the suite, the parts it can run without, and hypothesis without deadlines."""
 
 import gc
 import os
@@ -10,17 +10,17 @@ from hypothesis import settings
 from tests.fixtures import absent
 
 
-# Images of Python set it, and then each process of each run compiles and rewrites all test modules anew.
+# Python images set it, and then each process of each run compiles and rewrites all test modules.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# A deadline for each example says how busy the machine is, not what the code does. CI has a hundred examples, a nightly run a thousand.
+# A deadline per example measures the load of the machine, not the code. CI runs a hundred examples, a nightly run a thousand.
 settings.register_profile(
     "unhurried", deadline=None, max_examples=int(os.environ.get("EXAMPLES", "25"))
 )
 settings.load_profile("unhurried")
 
-# Before the modules that look for programs when they are imported.
+# Before modules are imported, because some look for programs on import.
 absent.hide()
 
 pytest_plugins = (
@@ -37,7 +37,7 @@ pytest_plugins = (
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Keep what is collected, which stays, out of all walks of the garbage collector, and have few of these."""
+    """Exclude the collected tests, which stay, from garbage collection, and collect rarely."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)  # as a proxy does

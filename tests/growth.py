@@ -1,8 +1,8 @@
-"""Whether work grows with its text and no faster, measured so that a busy machine cannot deny it.
+"""Checks that work grows linearly with its text, measured so that the load of the machine has no effect.
 
-The processor time of the thread is taken, not the clock; the garbage collector stands still, for
-a collection walks the whole heap of the test run and falls to whoever makes the most objects; and
-of several attempts the best one counts for each size.
+It measures the processor time of the thread, not the clock. The garbage collector is off, because
+a collection walks the whole heap of the test run and is charged to the code that allocates most. The
+best of several attempts counts for each size.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ Work = Callable[[], object]
 
 ATTEMPTS = 8
 # Ten times the text is 10 times the work if that is linear and 100 times if it is quadratic.
-# The caches of the processor hold the small text only, which costs the large one up to 3 times.
+# The processor's caches hold only the small text, which makes the large one up to 3 times slower.
 SLACK = 4
-# Less than this is not worth a doubt: nobody waits for it.
+# Times below this are always accepted.
 QUICK_S = 0.025
 
 

@@ -1,4 +1,4 @@
-"""Counts what the loop's thread does, function by function, so that a busy machine cannot deny it."""
+"""Counts calls in the loop's thread, by function, so that the load of the machine has no effect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PRODUCT = ("/streamfrom/proxy/", "/streamfrom/sqlparse_ext/", "/streamfrom/engin
 
 @contextmanager
 def calls_counted() -> Iterator[Counter[str]]:
-    """Count the calls of each function of the product in this thread, steps of generators too."""
+    """Count the calls of each function of the product in this thread, including steps of generators."""
     counts: Counter[str] = Counter()
 
     def note(frame: FrameType, event: str, _argument: object) -> None:

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-START_NS = 1_800_000_000 * 10**9  # what the virtual wall clock shows when a loop begins
+START_NS = 1_800_000_000 * 10**9  # the virtual wall clock's time when a loop begins
 
 
 class Deadlock(AssertionError):
@@ -23,13 +23,13 @@ class Deadlock(AssertionError):
 
 
 class _JumpingSelector(selectors.SelectSelector):
-    """Instead of waiting for a timeout, moves the clock by it."""
+    """Moves the clock by a timeout instead of waiting for it."""
 
     now_s = 0.0
 
     def select(self, timeout=None):
         if timeout == 0 and len(self.get_map()) == 1:
-            # Something else can run, and nobody but another thread could be heard: that is heard once nothing can.
+            # Something else can run. Only another thread could have written here; that is read when nothing else can run.
             return []
         ready = super().select(0)
         if not ready:
@@ -50,7 +50,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._jumping.now_s
 
     def skip(self, seconds):
-        """Move the clock on without letting anything run."""
+        """Advance the clock without running anything."""
         self._jumping.now_s += seconds
 
 
@@ -62,13 +62,13 @@ class VirtualClock:
 
 
 def run_virtual(main: Coroutine[None, None, T]) -> T:
-    """Run *main* on a virtual loop of its own and return what it returns."""
+    """Run *main* on a new virtual loop and return its result."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(main)
 
 
 def running(test):
-    """Run a test that is a coroutine on a virtual loop of its own."""
+    """Run a coroutine test on a new virtual loop."""
 
     @functools.wraps(test)
     def run(**fixtures):

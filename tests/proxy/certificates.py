@@ -1,4 +1,4 @@
-"""Certificates of our own, made where they are needed."""
+"""Test certificates, made when they are needed."""
 
 from __future__ import annotations
 

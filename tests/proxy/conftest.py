@@ -1,4 +1,4 @@
-"""Fake servers, a proxy in front of two of them, and the rule that nothing fails unseen in the loop."""
+"""Fake servers, a proxy in front of two of them, and a check that no failure in the loop goes unnoticed."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def shard(server):
 
 @pytest.fixture
 async def session(shard):
-    """A session's executor before `shard`, without a client's socket (a SessionRig)."""
+    """A session's executor in front of `shard`, without a client's socket (a SessionRig)."""
     made = SessionRig(shard)
     yield made
     await made.leave()
@@ -88,7 +88,7 @@ async def high(other_server):
 
 @pytest.fixture
 async def both(low, high):
-    """A session before the two halves (a SessionRig)."""
+    """A session in front of the two halves (a SessionRig)."""
     made = SessionRig(low, high)
     yield made
     await made.leave()

@@ -1,4 +1,4 @@
-"""What a `FakeServer` can be told to answer, the packets of it, and how to wait for a fact."""
+"""The replies that a `FakeServer` can be set to send, their packets, and a function that waits for a fact."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from streamfrom.proxy.wire.resultset import (
 from tests.proxy.wire.peers import encode_trackers, unframed
 
 
-# A wait that lasts so long is one without an end, however busy the machine is.
+# A wait of this length counts as endless, however busy the machine is.
 HANG_S = 60.0
 
-# Collations that a server has beside those that the proxy itself knows.
+# Collations that a server has besides those that the proxy itself knows.
 MORE_CHARSETS = {
     28: ("gbk", "gbk_chinese_ci"),
     35: ("ucs2", "ucs2_general_ci"),
@@ -34,9 +34,9 @@ MORE_CHARSETS = {
 
 @dataclass(frozen=True, slots=True)
 class Ok:
-    """Success, with what an OK packet says.
+    """Success, with the contents of an OK packet.
 
-    names_its_id: the row named the id itself, which LAST_INSERT_ID() does not say afterwards.
+    names_its_id: the row named its id, so LAST_INSERT_ID() does not return it afterwards.
     """
 
     affected_rows: int = 0
@@ -69,7 +69,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """Nothing, until the statement is killed or *gate* opens; then *answer*."""
+    """No reply until the statement is killed or *gate* opens; then *answer*."""
 
     gate: asyncio.Event | None = None
     answer: Ok | Error | Rows = Ok()
@@ -77,7 +77,7 @@ class Silence:
 
 @dataclass(frozen=True, slots=True)
 class HangUp:
-    """The connection breaks, behind the first *after_bytes* of *answer*."""
+    """The connection breaks after the first *after_bytes* of *answer*."""
 
     answer: Ok | Rows = Ok()
     after_bytes: int = 0
@@ -85,7 +85,7 @@ class HangUp:
 
 @dataclass(frozen=True, slots=True)
 class Bytes:
-    """These bytes as they are."""
+    """These bytes, unchanged."""
 
     data: bytes
 
@@ -101,12 +101,12 @@ def rows_of(*values: object, column: str = "id") -> Rows:
 async def until(fact: Callable[[], object]) -> None:
     """Let everything else run until *fact* is true."""
     async with asyncio.timeout(HANG_S):
-        while not fact():  # noqa: ASYNC110 - facts of every kind, also such that nobody announces
+        while not fact():  # noqa: ASYNC110 - facts of every kind, including those without an event
             await asyncio.sleep(0)
 
 
 def collations_of(version: str, own: str) -> Rows:
-    """What a server of this version says of its collations, *own* among them."""
+    """The collations that a server of this version lists, *own* among them."""
     known = [
         (str(number), charset, collation, str(int(collation == own)))
         for number, (charset, collation) in {**CHARSETS, **MORE_CHARSETS}.items()
@@ -127,7 +127,7 @@ def collations_of(version: str, own: str) -> Rows:
 def payloads_of(
     answer: Ok | Error | Rows, *, status: int, flags: int, is_binary: bool = False
 ) -> list[bytes]:
-    """Return the payloads of the packets that say *answer* to a client with these capabilities."""
+    """Return the payloads of the packets that encode *answer* for a client with these capabilities."""
     match answer:
         case Ok():
             return [

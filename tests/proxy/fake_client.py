@@ -1,4 +1,4 @@
-"""A client by hand: every packet checked for its number, every answer taken apart."""
+"""A handwritten client that checks every packet's number and parses every reply."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def parameter(value: int | bytes | None) -> Parameter:
 
 
 class Refused(Exception):
-    """The server answered ERR where nothing else would do."""
+    """The server sent ERR when only another reply is acceptable."""
 
     def __init__(self, error: Err) -> None:
         super().__init__(f"{error.code} {error.message.decode()}")
@@ -60,7 +60,7 @@ class Refused(Exception):
 
 @dataclass(slots=True)
 class Result:
-    """One result: rows, or an OK, or an ERR; *status* are the flags of its end."""
+    """One result: rows, or an OK, or an ERR; *status* holds the flags of its end."""
 
     columns: int = 0
     rows: list[tuple[bytes | None, ...]] = field(default_factory=list)
@@ -84,7 +84,7 @@ class Result:
 
 
 def read_result(data: bytes, capabilities: int) -> Result:
-    """Take the answer to one command apart, every packet numbered from 1."""
+    """Parse the reply to one command, with every packet numbered from 1."""
     packets = unframed(data)
     result = Result()
     keeps_eof = not capabilities & Capability.DEPRECATE_EOF
@@ -105,7 +105,7 @@ class Client:
     """One connection to the proxy.
 
     Attributes:
-        definitions: of the columns that were told last, as payloads.
+        definitions: the last column definitions received, as payloads.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class Client:
     async def change_user(
         self, user: str, password: str = "", database: str | None = None
     ) -> None:
-        """Log in anew on the same connection. Raises Refused."""
+        """Log in again on the same connection. Raises Refused."""
         request = self.login(user, password, database)
         self.write(frame(encode_change_user(request), 0))
         self._framer.next_sequence = 1
@@ -212,7 +212,7 @@ class Client:
         return (await self.answer())[-1]
 
     async def prepare(self, sql: str) -> tuple[int, int, int]:
-        """Prepare a statement; return its id and how many parameters and columns. Raises Refused."""
+        """Prepare a statement; return its id and the numbers of parameters and columns. Raises Refused."""
         self.write(stmt_prepare(sql.encode()))
         head = await self.packet(1)
         columns, parameters = struct.unpack_from("<HH", head, 5)
@@ -232,7 +232,7 @@ class Client:
     async def execute(
         self, statement_id: int, *values: int | bytes | None, flags: int = 0
     ) -> Result:
-        """Execute a statement; its rows come as payloads of one value."""
+        """Execute a statement; its rows are payloads of one value."""
         self.send_execute(statement_id, *values, flags=flags)
         return await self.binary_answer()
 
@@ -251,7 +251,7 @@ class Client:
         return result
 
     async def answer(self) -> list[Result]:
-        """Return all results of the answer to one command."""
+        """Return all results of the reply to one command."""
         self._framer.next_sequence = 1
         results = []
         while True:
@@ -261,13 +261,13 @@ class Client:
                 return results
 
     async def head(self) -> int:
-        """Read the beginning of an endless answer; return how many columns it has."""
+        """Read the beginning of an endless reply; return the number of its columns."""
         first = await self.packet(1)
         await self._definitions(first[0])
         return first[0]
 
     async def row(self) -> tuple[bytes | None, ...]:
-        """Return the next row of an endless answer. Raises Refused where it ends."""
+        """Return the next row of an endless reply. Raises Refused if it ends."""
         return tuple(parse_text_row(await self.packet()))
 
     async def _result(self, *, binary: bool = False) -> Result:
@@ -323,7 +323,7 @@ class Client:
     # --- the end --------------------------------------------------------------------------
 
     async def farewell(self) -> Err:
-        """Return the error that the other side tells without having been asked."""
+        """Return the error that the other side sends unprompted."""
         self._framer.next_sequence = 0
         try:
             await self.packet()
@@ -332,7 +332,7 @@ class Client:
         raise AssertionError("not an error")
 
     async def is_closed(self) -> bool:
-        """Wait for the other side to close; False if it says something instead."""
+        """Wait for the other side to close; return False if it sends something instead."""
         async with asyncio.timeout(HANG_S):
             try:
                 return not await self._reader.read(1)
@@ -361,7 +361,7 @@ def talk(
     database: str,
     capabilities: int = MARIADB,
 ) -> Any:
-    """Run a coroutine with a client of its own, outside of any loop, and return what it does."""
+    """Run a coroutine with a new client, outside of any loop, and return its result."""
 
     async def all_of_it() -> Any:
         client = await Client.connect(port, database=database, capabilities=capabilities)

@@ -1,7 +1,7 @@
 """One client of a `FakeServer`: logs it in through `proxy.wire` and answers its commands.
 
-What the test told the server to answer comes first (`fake_answers`), then what its session would say
-(`fake_session`). It prepares statements, keeps cursors and knows COM_RESET_CONNECTION.
+Replies set by the test come first (`fake_answers`), then those of its session
+(`fake_session`). It prepares statements, keeps cursors and supports COM_RESET_CONNECTION.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Connection(ServerSession, asyncio.Protocol):
 
     Attributes:
         user: the account that it has logged in with.
-        heard: what this connection was sent, as in `FakeServer`.
+        heard: the commands on this connection, as in `FakeServer`.
     """
 
     def __init__(self, server: FakeServer) -> None:
@@ -76,7 +76,7 @@ class Connection(ServerSession, asyncio.Protocol):
         self._transport.abort()
 
     def say(self, data: bytes) -> None:
-        """Send bytes nobody asked for."""
+        """Send bytes unprompted."""
         self._transport.write(data)
 
     # --- asyncio ----------------------------------------------------------------------
@@ -265,7 +265,7 @@ class Connection(ServerSession, asyncio.Protocol):
         self.heard.append(text)
         (self._server.controlled if self.is_control else self._server.heard).append(text)
 
-    # --- answers --------------------------------------------------------------------------
+    # --- replies --------------------------------------------------------------------------
 
     async def _answer(self, answer: Answer, sql: str) -> None:
         if sql.upper().startswith(_OPENS_TRANSACTION) and not self.autocommit:
@@ -276,7 +276,7 @@ class Connection(ServerSession, asyncio.Protocol):
                 self._transport.write(self._encoded(then))
             case HangUp(cut, after_bytes):
                 self._transport.write(self._encoded(cut)[:after_bytes])
-                # What was written goes out first: abort would forget it.
+                # Written data goes out first: abort would drop it.
                 self._transport.close()
             case Bytes(data):
                 self._transport.write(data)

@@ -1,7 +1,7 @@
-"""A database server by script: a real listener that speaks the protocol and knows a few tricks.
+"""A scripted database server: a real listener that speaks the protocol.
 
-`FakeServer` remembers what it was sent, and answers what the test told it to (`on`, `once`), or what a
-server would (`fake_connection`).
+`FakeServer` records all commands, and sends the replies set by the test (`on`, `once`), or those of a
+real server (`fake_connection`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.proxy.fake_connection import NONCE, Connection
 MYSQL = "8.4.3"
 MARIADB = "10.11.6-MariaDB"
 PASSWORD = "sesame-of-the-backend"
-# What is said on an election's connection and on no other: rules for "SELECT" or "COMMIT" are not for it.
+# Text that occurs only on an election's connection: rules for "SELECT" or "COMMIT" are not for it.
 OF_ELECTIONS = ("streamfrom.members", "streamfrom.locks", "SKIP LOCKED", "'streamfrom.")
 
 
@@ -32,12 +32,12 @@ class FakeServer:
         heard: every command of a relay connection, in order, as text: SQL, or RESET, QUIT,
             INIT_DB <name>, PING, PREPARE <sql>, EXECUTE <sql> <values>, FETCH <rows>,
             LONG_DATA <parameter> <bytes>, CLOSE <sql>.
-        controlled: the same of connections that are no client's: the driver's, and those for elections.
+        controlled: the same for the proxy's own connections: the driver's, and those for elections.
         connections: the open ones, by id.
         logins: how many relay connections have logged in so far.
-        read_only: what the health check is told.
+        read_only: the value for the health check.
         collation: the server's own.
-        refusal: answered to logins instead of OK.
+        refusal: the reply to logins instead of OK.
     """
 
     def __init__(self, version: str = MYSQL) -> None:
@@ -80,7 +80,7 @@ class FakeServer:
         self.port = self._listener.sockets[0].getsockname()[1]
 
     def stop(self) -> None:
-        """Crash: nobody listens, and every connection breaks."""
+        """Crash: stop listening, and break every connection."""
         if self._listener is not None:
             self._listener.close()
             self._listener = None
@@ -93,15 +93,15 @@ class FakeServer:
     # --- the script -----------------------------------------------------------------------
 
     def on(self, text: str, answer: Answer) -> None:
-        """Answer every statement that contains *text* so; the latest rule goes first."""
+        """Send this reply to every statement that contains *text*; the latest rule goes first."""
         self._always.insert(0, (text, answer))
 
     def once(self, text: str, *answers: Answer) -> None:
-        """Answer the next statements that contain *text* so, before any `on`."""
+        """Send these replies to the next statements that contain *text*, before any `on`."""
         self._once.append((text, deque(answers)))
 
     def answer_to(self, sql: str, *, is_election: bool = False) -> Answer | None:
-        """Return what the test wants; an election's connection is meant only where a rule names what it says."""
+        """Return the reply that the test has set; an election's connection matches only rules with its own text."""
 
         def is_meant(text: str) -> bool:
             return text in sql and (
@@ -113,7 +113,7 @@ class FakeServer:
                 return answers.popleft()
         return next((answer for text, answer in self._always if is_meant(text)), None)
 
-    # --- what was said --------------------------------------------------------------------
+    # --- recorded ---------------------------------------------------------------------------
 
     @property
     def relays(self) -> list[Connection]:

@@ -1,6 +1,6 @@
-"""A session of a `FakeServer`, without its socket: what was set in it, and what it answers by itself.
+"""A session of a `FakeServer`, without its socket: its variables, and its standard replies.
 
-It follows SET, USE and transactions, reports changes through the session tracker when asked to, and KILLs.
+It follows SET, USE and transactions, reports changes through the session tracker on request, and KILLs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DEFAULTS = {
 _ANSWERS = (
     ("SELECT k.holder, EXISTS", Rows(("holder", "is_ours"), ((None, b"0"),))),
     ("SELECT id_prefix, member ", Rows(("id_prefix", "member"))),
-    # A variable that was never set; a test that wants more says it.
+    # A variable that was never set; a test that needs more adds a rule.
     (", CHARSET(@`", Rows(tuple("vcoh"), ((None, b"binary", b"binary", None),))),
     ("information_schema.tables", Rows(("table_name", "table_comment"))),
     ("information_schema.triggers", Rows(("part", "owner", "parent"))),
@@ -41,11 +41,11 @@ _ANSWERS = (
 
 
 class ServerSession:
-    """What a server knows of one client.
+    """A server's state of one client.
 
     Attributes:
         variables: session variables that were set since the login or the last reset.
-        user_variables: names of user variables likewise.
+        user_variables: names of the user variables set since then.
     """
 
     def __init__(self, server: FakeServer) -> None:

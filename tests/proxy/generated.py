@@ -8,7 +8,7 @@ import streamfrom.proxy
 
 
 def assert_generated(proto: str, folder: Path) -> None:
-    """Make the code of a .proto of a package of the proxy anew in *folder*, and compare."""
+    """Generate the code of a proxy package's .proto in *folder*, and compare it."""
     source = Path(streamfrom.proxy.__file__).parent / proto
     subprocess.run(
         [sys.executable, "-m", "grpc_tools.protoc", f"-I{source.parent}", f"--python_out={folder}",

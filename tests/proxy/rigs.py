@@ -1,4 +1,4 @@
-"""Parts of a proxy before fake servers: a recorded link, one shard, a whole application."""
+"""Parts of a proxy in front of fake servers: a recorded link, one shard, a whole application."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from tests.sqlparse_ext.facts import statement
 
 
 class RecordingLink:
-    """A client's link that keeps what is written to it."""
+    """A client's link that records everything written to it."""
 
     def __init__(self) -> None:
         self.written = bytearray()
@@ -101,7 +101,7 @@ class FixedClock:
 
 
 def context_of(**parts: Any) -> Any:
-    """Return the context of a session on the shards' account that has these *parts* and no other."""
+    """Return the context of a session on the shards' account that has only these *parts*."""
     state: Any = SimpleNamespace(account=SHARDS_ACCOUNT)
     connections, registry = parts.get("connections"), parts.get("registry")
     desk = RightsDesk(lambda: 0.0, _never)
@@ -114,7 +114,7 @@ def _never(work: Any) -> Any:
 
 
 class WaitingConnections:
-    """The connections of a session that asks again while a shard is away, and can do nothing else.
+    """A session's connections that only send again while a shard is away.
 
     branches.has_begun: it is in a transaction.
     """
@@ -131,10 +131,10 @@ class WaitingConnections:
 
 
 class SessionRig:
-    """The shell of one session without its sockets: an executor before real shards.
+    """The shell of one session without its sockets: an executor in front of real shards.
 
     Attributes:
-        published: (shard, table, effects) as the engine was told them.
+        published: (shard, table, effects) as passed to the engine.
     """
 
     def __init__(self, *shards: ShardRuntime, coordinator: Coordinator | None = None) -> None:
@@ -162,7 +162,7 @@ class SessionRig:
         return self.spawned[-1]
 
     async def run(self, sql: str, shard: int = 0, database: str | None = "db") -> Result:
-        """Run a statement on a shard as a session would; return what the client reads."""
+        """Run a statement on a shard as a session would; return the client's result."""
         at = len(self.link.written)
         reply = Reply(self.link.link, self.state, 1)
         found = statement(sql)
@@ -172,11 +172,11 @@ class SessionRig:
         return read_result(bytes(self.link.written[at:]), self.state.capabilities)
 
     async def begin(self, sql: str = "BEGIN") -> None:
-        """Open a transaction that reaches each shard when a statement does."""
+        """Open a transaction that begins on each shard with its first statement there."""
         self.state.transaction = Transaction(sql.encode())
 
     async def leave(self) -> None:
-        """End the session, and wait for what that sets off."""
+        """End the session, and wait for the tasks that this starts."""
         self.executor.forget()
         await asyncio.gather(*self.spawned)
 
@@ -259,7 +259,7 @@ class ProxyRig:
         return self.app.port
 
     async def client(self, database: str | None = "plain", **options: Any) -> Client:
-        """Return a client that is logged in; it leaves with the test."""
+        """Return a client that is logged in; it is closed with the test."""
         client = await Client.connect(self.port, database=database, **options)
         self._clients.append(client)
         return client
@@ -279,7 +279,7 @@ class ProxyRig:
 async def running_proxy(
     *servers: FakeServer, users: tuple[Any, ...] = (), pool_size: int = 4, **settings: Any
 ) -> AsyncIterator[ProxyRig]:
-    """Run a proxy before *servers*, as `config_of` says."""
+    """Run a proxy in front of *servers*, configured by `config_of`."""
     config = config_of(*servers, users=users, pool_size=pool_size, **settings)
     async with Application(config) as app:
         proxy = ProxyRig(app)
@@ -290,7 +290,7 @@ async def running_proxy(
 
 
 def add_tables(server: FakeServer, *tables: tuple[str, str, str]) -> None:
-    """Have *server* say to `streamfrom check` which tables it has: names, comments, engines."""
+    """Set the tables that *server* shows to `streamfrom check`: names, comments, engines."""
     server.on(
         "table_comment, engine",
         Rows(
@@ -318,7 +318,7 @@ def add_message_table(
     options: str = "",
     indexes: Sequence[tuple[bytes, bytes, bytes]] = INDEXES,
 ) -> None:
-    """Have *server* say that it has a message table, whose create_options are *options*."""
+    """Add a message table to *server*, whose create_options are *options*."""
     table = name.encode()
     columns = (
         (b"id", b"bigint", None, b"NO", b"", b"bigint(20) unsigned", None),
@@ -350,7 +350,7 @@ def add_message_table(
 
 
 def add_decisions(server: FakeServer, table: str) -> None:
-    """Have *server* say that it keeps decisions, in a table with the id *table*."""
+    """Add a table of decisions with the id *table* to *server*."""
     server.on(
         "SELECT branches FROM streamfrom.decisions",
         Rows(("branches",), ((f"{table} db".encode(),),)),
@@ -364,7 +364,7 @@ def claimed(ident: int, message: bytes) -> tuple[bytes, ...]:
 
 
 def said(server):
-    """What the server heard, without what sets a connection up."""
+    """Return the server's commands, without those that set a connection up."""
     return [
         text
         for text in server.heard

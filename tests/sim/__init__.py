@@ -1,1 +1,1 @@
-"""Several proxies on one table, under a virtual clock: one seed is one history."""
+"""Several proxies on one table, under a virtual clock: each seed gives one history."""

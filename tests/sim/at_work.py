@@ -1,7 +1,7 @@
-"""Consumers that work on what they were sent, in ways that people write, and the promise of leases that follow the work.
+"""Consumers that process their messages in typical ways, and the promise of leases that follow the work.
 
-A message is worked on twice only if its consumer died, or took longer than the wait for that one message (one that acks several
-at once has one wait for all of them). So whatever backlog and prefetch there are, the simplest consumer does nothing twice.
+A message is processed twice only if its consumer died, or took longer than the wait for that one message (a consumer that acks several
+at once has one wait for all of them). So whatever the backlog and prefetch, the simplest consumer does nothing twice.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from tests.sim.settings import KEYSPACE, TABLE
 from tests.virtual_loop import VirtualClock
 
 
-# An ack takes a third of a second at most to reach the dispatcher, and so does the statement that writes leases.
+# An ack takes at most a third of a second to reach the dispatcher, and so does the statement that writes leases.
 SLOW_S = 0.3
 
 
 @dataclass(eq=False)
 class Worker(Stream):
-    """A consumer: what it was sent waits here until it gets to it.
+    """A consumer with a local queue: delivered messages wait here until it processes them.
 
-    work_s: how long it works on a message at most, less than a message's wait.
+    work_s: the longest time that it works on a message, less than a message's wait.
     """
 
     _: KW_ONLY
@@ -43,8 +43,8 @@ class Worker(Stream):
     came: asyncio.Event = field(default_factory=asyncio.Event)
     has_left: bool = False
     is_busy: bool = False
-    acked_s: float = 0.0  # when it made progress last
-    has_lapsed: bool = False  # it made none for a wait once, so what it goes on working on may be others' since
+    acked_s: float = 0.0  # when it last made progress
+    has_lapsed: bool = False  # it once made none for a whole wait, so others may have its current messages since
 
     def deliver(self, rows):
         if not (self.rows or self.is_busy):
@@ -88,7 +88,7 @@ class Serial(Worker):
 
 
 class Steady(Worker):
-    """Needs as long for each."""
+    """Needs the same time for each."""
 
     def takes_s(self):
         return self.work_s
@@ -116,7 +116,7 @@ class Batches(Worker):
 
 
 class Skipping(Worker):
-    """Fails at some messages, and goes on with the next."""
+    """Fails at some messages, and continues with the next."""
 
     async def work_on(self, row):
         if self.world.dice.random() < 0.2:
@@ -140,7 +140,7 @@ class Beating(Worker):
 
 
 class Stuck(Worker):
-    """Hangs at its third message, until somebody stops it."""
+    """Hangs at its third message until it is stopped."""
 
     async def live(self):
         for _ in range(2):
@@ -152,7 +152,7 @@ class Stuck(Worker):
 
 @dataclass(eq=False)
 class Taking(Worker):
-    """STREAM … LIMIT: takes some, and works on them when its answer is over."""
+    """STREAM … LIMIT: takes some, and works on them when its reply is over."""
 
     def __post_init__(self):
         self.rows_max = 5
@@ -179,7 +179,7 @@ KINDS = (Serial, Steady, Threads, Batches, Skipping, Beating, Stuck, Taking)
 class AtWork:
     """One history, of one proxy.
 
-    begun: who began to work on a message, and when, by id.
+    begun: the worker that began a message, and the time, by id.
     twice: how often a message was begun that had been begun before.
     """
 
@@ -204,7 +204,7 @@ class AtWork:
         self.order = draw(["", "", "", ",vt_order=strict", ",vt_key=tenant,vt_max_per_key=2"])
         if self.order:
             self.lease, self.ack_way = "written", "committed"
-        # Of each so many rows one shows no lease: the server does not write it.
+        # One in this many rows shows no lease: the server does not write it.
         self.refused = draw([0, 0, 5])
         self.comment = (
             f"vitess_message,vt_ack_wait={self.wait_s},vt_max_backoff={self.wait_s * 2},vt_purge_after=100000,"
@@ -228,14 +228,14 @@ class AtWork:
         state.handle = partial(self._handle, state, state.handle)
 
     def _handle(self, state, handle, event, now_ns):
-        """Let the scheduler take one step, and look at what it keeps of messages."""
+        """Run one step of the scheduler, and check its memory of messages."""
         actions = handle(event, now_ns)
         for shard in state.shards:
             check(shard)
         return actions
 
     async def run(self):
-        """Live through one history until all is acked, or the wait of all who hang is over."""
+        """Run one history until all is acked, or the wait of all hanging workers is over."""
         self.store = MemoryStore(self.clock, pause=self._pause, refuses=self._refuses)
         self.store.create(KEYSPACE, raw_table(TABLE, self.comment, texts=("tenant",)))
         keyspace = Keyspace(KEYSPACE, tuple(Shard.named(name) for name in self.shards))
@@ -248,7 +248,7 @@ class AtWork:
         for number in range(self.messages):
             row = StoredRow(b"%d" % number, 5, time_next_ns=0, key=b"%d" % (number % 3))
             self.store.insert(KEYSPACE, self.dice.choice(self.shards), TABLE, row)
-        # The least wait of a message, less what its statements take.
+        # The least wait of a message, minus the time of its statements.
         work_s = self.wait_s - 2 * SLOW_S - 0.1
         workers: list[Worker] = [Serial(world=self, work_s=work_s)]
         for _ in range(self.dice.randint(0, 3)):
@@ -275,7 +275,7 @@ class AtWork:
         await self.registry.stop(StoreError("shutdown"))
 
     def begins(self, worker, row):
-        """Note that a worker begins with a message, and see that nobody else is at it or has done it."""
+        """Note that a worker begins a message, and check that no other worker is at it or has done it."""
         now_s = self.now_s()
         self.notice(worker)
         worker.is_busy = True
@@ -289,13 +289,13 @@ class AtWork:
                 f" and by {type(worker).__name__} at {now_s}"
             )
         self.twice += bool(others)
-        # Who goes on with the next message and acks nothing has made no progress.
+        # A worker that moves on to the next message without an ack has made no progress.
         since_s = worker.acked_s if isinstance(worker, Skipping) else now_s
         before.append((worker, since_s))
         return since_s
 
     def notice(self, worker):
-        """Note that a worker has made no progress for long, if it has not."""
+        """Note if a worker has made no progress for long."""
         worker.has_lapsed |= self.now_s() - worker.acked_s >= self.wait_s
 
     async def ack(self, worker, begun):
@@ -319,9 +319,9 @@ class AtWork:
         await asyncio.sleep(self.dice.choice([0, 0.001]))
 
     async def beat(self, worker, row):
-        """Make the lease of a message longer: UPDATE … SET time_next = time_next + 1.
+        """Extend the lease of a message: UPDATE … SET time_next = time_next + 1.
 
-        It is progress, and the worker has a wait from then on, unless the server refuses it.
+        This is progress, and starts a new wait for the worker, unless the server refuses it.
         """
         await self.registry.here.show_leases(KEYSPACE, row.shard, TABLE, (row.id,))
         stored = self.store.table(KEYSPACE, row.shard, TABLE)[row.id]

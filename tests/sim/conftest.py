@@ -1,4 +1,4 @@
-"""Tests that are coroutines run on virtual time, each on a loop of its own."""
+"""Runs coroutine tests on virtual time, each on a new loop."""
 
 from tests.virtual_loop import VirtualLoop
 

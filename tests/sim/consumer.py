@@ -21,7 +21,7 @@ CLOCK_S = 1e-6
 
 @dataclass(eq=False)
 class Stream:
-    """What a client says of its stream, to which a receiver adds what it does."""
+    """A client's description of its stream; a receiver adds the behaviour."""
 
     id: int = 1
     shards: frozenset[str] | None = None
@@ -35,12 +35,12 @@ class Stream:
 
 @dataclass(eq=False)
 class Consumer(Stream):
-    """A receiver that behaves as people do."""
+    """A receiver that behaves like real clients."""
 
     _: KW_ONLY
     world: World
     proxy: int
-    polite: bool = False  # takes everything and acks it: who is there when the trouble is over
+    polite: bool = False  # receives and acks everything, after the trouble
     unsent: tuple[ClaimedRow, ...] = ()
     held: dict[bytes, tuple[int, int]] = field(default_factory=dict)  # id → epoch, lease
     is_busy: bool = False
@@ -51,7 +51,7 @@ class Consumer(Stream):
         world = self.world
         world.check_delivery(self, rows)
         if self.is_busy:
-            # Rows of other dispatchers come whether it is ready or not.
+            # Rows of other dispatchers arrive whether it is ready or not.
             self.unsent += tuple(rows)
             return False
         if not self.polite and world.dice.random() < 0.3:
@@ -90,12 +90,12 @@ class Consumer(Stream):
 
 @dataclass(eq=False)
 class LimitedConsumer(Consumer):
-    """STREAM … LIMIT n [WAIT s]: its answer ends, and what it gave is held by the leases alone."""
+    """STREAM … LIMIT n [WAIT s]: its reply ends, and then only leases hold the messages."""
 
     limit: int = 1
     wait_s: float | None = None
     taken: int = 0
-    taken_s: float = 0.0  # when it took rows last
+    taken_s: float = 0.0  # when it last took rows
     leases: dict[bytes, ClaimedRow] = field(default_factory=dict)
     is_finished: bool = False
 
@@ -129,7 +129,7 @@ class LimitedConsumer(Consumer):
         return not (self.has_left or self.is_busy)
 
     async def end_of_wait(self):
-        """Wait as long as the statement says, and see that the answer ends soon after."""
+        """Wait as long as the statement specifies, and check that the reply ends soon after."""
         loop = asyncio.get_running_loop()
         self.taken_s = loop.time()
         if self.wait_s is None:

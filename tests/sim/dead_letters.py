@@ -1,8 +1,8 @@
-"""A world in which messages that were sent often enough become dead letters, and nothing fails, so that all can be counted.
+"""A world in which messages become dead letters after enough deliveries, and nothing fails, so that all can be counted.
 
-Besides the promises of `tests.sim.world`: no message is sent more than vt_max_attempts times; a dead letter was sent exactly so
-often, and is nowhere else; and every message is acknowledged or a dead letter. A claim of which the consumer got nothing counts as
-a send if it was undone too late, or the database refused to undo it: the row is left as it is, and nothing else survives the proxy.
+Besides the promises of `tests.sim.world`: no message is sent more than vt_max_attempts times; a dead letter was sent exactly this
+often, and exists nowhere else; and every message is acknowledged or a dead letter. A claim whose rows never reached the consumer counts
+as a send if it was undone too late, or the database refused to undo it, because only the row survives the proxy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Worlds in which keys take turns: `vt_fair`, also where messages of a key wait for one another: `vt_max_per_key`.
+"""Worlds in which keys take turns: `vt_fair`, also if messages of a key wait for one another: `vt_max_per_key`.
 
-Besides the promises of `tests.sim.world`: half of all messages have one key, and some have none; whatever is left out by polls, in the end
-all is delivered.
+Besides the promises of `tests.sim.world`: half of all messages have one key, and some have none; whatever polls leave out, everything
+is delivered eventually.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Fair(World):
     """One history of one proxy."""
 
     changes: ClassVar = {"proxies": 1, "newest": False, "order": ",vt_key=tenant,vt_fair=on"}
-    known_s = 12  # a poll reads keys by calls of their own
+    known_s = 12  # a poll reads keys in separate calls
 
     def definition(self, comment):
         return raw_table(TABLE, comment, numbers=("tenant",))
@@ -42,7 +42,7 @@ class FairFleet(Fair, FleetWorld):
 
 @dataclass(eq=False)
 class FairInOrder(Fair, Ordered):
-    """One history in which of each key some messages may have started."""
+    """One history in which only some messages of each key may have started."""
 
     def __post_init__(self):
         super().__post_init__()

@@ -1,14 +1,14 @@
 """The world of `tests.sim.world` with a fleet in it: each shard elects the one proxy that dispatches it.
 
-Beside what happens there, ways between members and servers are cut and slow, servers stop for a while, turn read-only and fail
+In addition, connections between members and servers are cut and slow, servers stop for a while, turn read-only and fail
 over, disks are slow, and connections are killed; members lose each other, and cannot be reached for a while. The promises are those of
 the world, and these, checked at every delivery:
 
 * only the dispatcher sends, to its own clients and to other members: it holds the shard's lock, as the server sees it, or its connection was killed less
-  than 2 s ago, and never did the server free its lock because it was silent;
-* no receiver holds more than its prefetch of all dispatchers together, once who dispatches has not changed for the longest lease;
-* who is elected again, with nobody else in between, sends nothing again before its lease is over, whether its row shows that or not;
-* nothing is written to messages but on a connection that holds the lock (`tests.sim.servers.Work`).
+  than 2 s ago; and the server never freed its lock because of silence;
+* no receiver holds more than its prefetch of all dispatchers together, once the dispatcher has not changed for the longest lease;
+* a dispatcher that is elected again, without another in between, sends nothing again before its lease is over, whether its row shows that or not;
+* messages are written only on a connection that holds the lock (`tests.sim.servers.Work`).
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from tests.sim.ways import Ways, fleet_of
 from tests.sim.world import World
 
 
-GOODBYE_S = 1.0  # longer than the slowest way, so that every server has heard it
+GOODBYE_S = 1.0  # longer than the slowest connection, so that every server has received it
 
 
 async def at_once(_call, _shard):
-    """Do not even let another task run: what one transaction does is done in one step."""
+    """Do not even let another task run: everything in one transaction is done in one step."""
 
 
 class TracedPayload(bytes):
-    """What a client gets of a row, and the row that its dispatcher has claimed."""
+    """A client's copy of a row, with the row that its dispatcher has claimed."""
 
     row: ClaimedRow
     term: Term
@@ -54,7 +54,7 @@ class TracedPayload(bytes):
 
 
 class Term(NamedTuple):
-    """A time in which one member alone has sent messages of a shard: elected again, it goes on with its own."""
+    """A time in which only one member has sent messages of a shard: elected again, it continues with its own."""
 
     number: int
     member: int
@@ -62,7 +62,7 @@ class Term(NamedTuple):
 
 @dataclass(eq=False)
 class ShardOfMember:
-    """One member's ways to the server of one shard."""
+    """One member's connections to the server of one shard."""
 
     world: FleetWorld
     number: int
@@ -125,20 +125,18 @@ class FleetWorld(World):
     terms: dict[str, Term] = field(default_factory=dict)
     senders: dict[tuple[bytes, int], set[Term]] = field(default_factory=dict)
     sent_last: dict[bytes, Term] = field(default_factory=dict)
-    changed_s: float = (
-        0.0  # when somebody served the streams of a shard last who had not before
-    )
+    changed_s: float = 0.0  # when a member last began to serve the streams of a shard
 
     def __post_init__(self):
         super().__post_init__()
-        # Servers and members talk all the time, so a short life costs half as much.
+        # Servers and members communicate all the time, so a short life costs half as much.
         poll_s, ack_wait_s = min(self.settings.poll_s, 5), min(self.settings.ack_wait_s, 3)
         self.settings = replace(self.settings, poll_s=poll_s, ack_wait_s=ack_wait_s)
         self.settings = replace(
             self.settings,
             proxies=self.dice.randint(2, 5),
             lease=self._lease(),
-            ack="committed",  # a member that dies takes early acks along
+            ack="committed",  # a dead member's early acks are lost
             failing=self.settings.failing or 0.01,
         )
         self.servers = {}
@@ -174,10 +172,10 @@ class FleetWorld(World):
         fleet.start(registry)
         return registry
 
-    # What happens
+    # Events
 
     def trouble(self):
-        """Let something happen to the servers, or to the ways to them."""
+        """Cause some trouble for the servers, or for the connections to them."""
         part = self.dice.choice(list(self.parts.values()))
         server = self.servers[part.shard]
         match self.dice.randrange(24):
@@ -216,7 +214,7 @@ class FleetWorld(World):
             old.crash()
             return
         old.is_read_only = True
-        # Some members hear it from the server at once; the others by what it refuses.
+        # Some members are notified by the server at once; the others notice by its refusals.
         for (_, name), part in self.parts.items():
             if name == shard and self.dice.random() < 0.5:
                 part.elector.turned_read_only()
@@ -246,7 +244,7 @@ class FleetWorld(World):
         for server in self.servers.values():
             assert not server.locks, "a lock is left behind"
 
-    # What is promised
+    # Promises
 
     def heard(self, event):
         super().heard(event)
@@ -254,7 +252,7 @@ class FleetWorld(World):
             self.changed_s = asyncio.get_running_loop().time()
 
     def is_settled(self):
-        # What a stream holds of a former dispatcher, or of a link that broke, counts until its lease ends.
+        # Messages of a former dispatcher, or of a link that broke, count for a stream until their lease ends.
         longest_s = 1.1 * 4 * self.settings.ack_wait_s
         return asyncio.get_running_loop().time() > self.changed_s + longest_s
 
@@ -267,14 +265,14 @@ class FleetWorld(World):
         return tuple(row if isinstance(row, ClaimedRow) else row.payload.row for row in rows)
 
     def term(self, member, shard):
-        """Return the term of a shard in which a member sends from it now."""
+        """Return the current term of a shard in which a member sends."""
         last = self.terms.get(shard, Term(0, -1))
         if last.member != member:
             self.terms[shard] = Term(last.number + 1, member)
         return self.terms[shard]
 
     def _check_attempt(self, row):
-        """A dispatcher sends no attempt twice; its successor sends again what does not show in a row."""
+        """Check that a dispatcher sends no attempt twice; its successor may resend attempts that the row does not show."""
         term = row.payload.term
         senders = self.senders.setdefault((row.id, row.epoch), set())
         assert term not in senders, f"attempt {row.id, row.epoch} delivered twice"
@@ -285,7 +283,7 @@ class FleetWorld(World):
     def knows_lease(self, row):
         term, (consumer, _) = row.payload.term, self.leased.get(row.id, (None, 0))
         last, self.sent_last[row.id] = self.sent_last.get(row.id), term
-        # What a client of another member holds is due sooner when the link to that breaks.
+        # Messages of another member's client are due sooner when the link to that member breaks.
         return last == term and consumer is not None and consumer.proxy == term.member
 
     def given_back(self, rows):

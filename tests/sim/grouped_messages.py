@@ -30,9 +30,9 @@ SOON_S = 10
 class GroupedMessages(World):
     """One history.
 
-    held: which messages were seen held.
-    fired: how often each was fired, as far as an answer told it.
-    ready_ns: since when messages are held whose group is done.
+    held: the messages that were seen held.
+    fired: how often each was fired, according to the replies.
+    ready_ns: since when held messages have had a finished group.
     """
 
     held: set[bytes] = field(default_factory=set)
@@ -57,7 +57,7 @@ class GroupedMessages(World):
                 continue
             row.after = b"%d" % self.groups
             if self.dice.random() < 0.3:
-                # Its own group says that it is a member of the one that it waits for.
+                # Its own group is the one that it waits for.
                 row.group = row.after
             elif self.dice.random() < 0.5:
                 self.groups += 1
@@ -68,7 +68,7 @@ class GroupedMessages(World):
             rows[0].after = b"nobody"
 
     async def until_all_acked(self):
-        # What comes after a group with a bad member waits for it.
+        # Messages after a group with a bad member wait for it.
         await self.heal()
         await super().until_all_acked()
 
@@ -78,7 +78,7 @@ class GroupedMessages(World):
             self.registries[0].committed(KEYSPACE, shard, TABLE, [effect])
 
     def members(self, table, row):
-        """Return the messages for which *row* is to wait."""
+        """Return the messages for which *row* must wait."""
         return [
             one
             for one in table.values()
@@ -103,7 +103,7 @@ class GroupedMessages(World):
             assert not self.members(table, table[row.id]), "sent before its group was done"
 
     def check_waiting(self, rows):
-        # A walk that a failure broke off, and the next one.
+        # A walk that was broken off by a failure, and the next one.
         late_s = SOON_S if self.is_told else SOON_S + 2 * self.settings.poll_s
         now_ns = self.store.clock.time_ns()
         tables = [self.store.table(KEYSPACE, name, TABLE) for name in self.settings.shards]
@@ -117,9 +117,9 @@ class GroupedMessages(World):
 
 @dataclass(eq=False)
 class GroupedMessagesFleet(GroupedMessages, FleetWorld):
-    """One history of a fleet, in which dispatchers follow one another."""
+    """One history of a fleet whose dispatchers change."""
 
 
 @dataclass(eq=False)
 class GroupedMessagesInOrder(GroupedMessages, Ordered):
-    """One history in which messages of a key go one by one as well: what is held is none that others wait for."""
+    """One history in which messages of a key also go one by one; no message waits for a held one."""

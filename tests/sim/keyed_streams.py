@@ -1,7 +1,7 @@
-"""Worlds in which streams name the keys whose messages they are given: `STREAM … WHERE key IN (…)`.
+"""Worlds in which streams name the keys whose messages they receive: `STREAM … WHERE key IN (…)`.
 
-Besides the promises of `tests.sim.world`: a stream gets no message of another key, and in the end, when all streams name keys, all is
-delivered nevertheless, however small the cache, and though half of all messages have the same key.
+Besides the promises of `tests.sim.world`: a stream gets no message of another key, and eventually, when all streams name keys, everything
+is delivered, however small the cache, and although half of all messages have the same key.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ KEYS = (b"7", *(b"%d" % (10 + number) for number in range(5)))
 
 @dataclass(eq=False)
 class KeyedStreams(World):
-    """One history of one proxy. named: how many messages were given to streams that name keys."""
+    """One history of one proxy. named: how many messages went to streams that name keys."""
 
     changes: ClassVar = {"proxies": 1, "order": ",vt_key=tenant"}
-    known_s = 12  # a poll reads each key that is named by a call of its own
+    known_s = 12  # a poll reads each named key in a separate call
 
     named: int = 0
 
@@ -53,7 +53,7 @@ class KeyedStreams(World):
 
 @dataclass(eq=False)
 class KeyedStreamsInOrder(KeyedStreams, Ordered):
-    """One history in which the messages of a key wait for one another as well."""
+    """One history in which the messages of a key also wait for one another."""
 
     def __post_init__(self):
         super().__post_init__()
@@ -63,4 +63,4 @@ class KeyedStreamsInOrder(KeyedStreams, Ordered):
 
 @dataclass(eq=False)
 class KeyedStreamsOfFleet(KeyedStreams, FleetWorld):
-    """One history of a fleet, in which streams are served by whoever dispatches."""
+    """One history of a fleet, in which the current dispatcher serves the streams."""

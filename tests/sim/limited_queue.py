@@ -1,6 +1,6 @@
-"""Worlds in which the table limits what is sent: `vt_max_in_flight` and `vt_max_rate`.
+"""Worlds in which the table limits deliveries: `vt_max_in_flight` and `vt_max_rate`.
 
-Besides the promises of `tests.sim.world`, and of `tests.sim.fleet_world` for a fleet: by what the database says, never are more
+Besides the promises of `tests.sim.world`, and of `tests.sim.fleet_world` for a fleet: according to the database, there are never more
 messages in flight than the limit, on all shards together, through whichever proxy they were sent; and in no second are more
 sent than the rate allows.
 """
@@ -21,7 +21,7 @@ from tests.sim.world import World
 
 @dataclass(eq=False)
 class InFlightLimited(World):
-    """One history of one proxy. most: how many were in flight at most."""
+    """One history of one proxy. most: the highest number in flight."""
 
     changes: ClassVar = {"proxies": 1}  # without an election each would send as much
 
@@ -60,11 +60,11 @@ class InFlightLimited(World):
 
 @dataclass(eq=False)
 class InFlightLimitedFleet(InFlightLimited, FleetWorld):
-    """One history of a fleet, in which dispatchers follow one another."""
+    """One history of a fleet whose dispatchers change."""
 
     def __post_init__(self):
         super().__post_init__()
-        # What a dispatcher has sent that died is only known from the rows.
+        # Messages sent by a dispatcher that died are known only from the rows.
         self.settings = replace(self.settings, lease="written")
 
 

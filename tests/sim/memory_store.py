@@ -1,9 +1,9 @@
-"""A store in memory, and tables to put into it: the engine without a database.
+"""A store in memory, and tables for it: the engine without a database.
 
-`MemoryStore` answers the very conversations that the real store sends, question by question,
+`MemoryStore` answers the real store's conversations, question by question,
 so the division of a poll's room is the product's own. ``pause`` is awaited before and after
 every atomic step of a call: a test lets time pass there, or raises a StoreError for a call
-that fails before or after it took effect. ``refuses`` says which rows the database does not write.
+that fails before or after it took effect. ``refuses`` decides which rows the database does not write.
 """
 
 import asyncio
@@ -134,7 +134,7 @@ class MemoryStore(Store):
                 found[table.name] = Depth(len(unacked) - parked, parked)
             return found
 
-    # What a test does to the tables, as a client would
+    # Changes that a test makes to the tables, as a client would
 
     def create(self, keyspace, *tables):
         """Create tables, or replace their definitions and keep the rows."""
@@ -172,7 +172,7 @@ class MemoryStore(Store):
     # The store
 
     async def run(self, table, shard, job):
-        """Answer a job without its conversation, but for polls."""
+        """Run a job without its conversation, except polls."""
         if isinstance(job, Poll):
             return await self.poll(table, shard, job.request)
         work = WORK[type(job)]
@@ -180,7 +180,7 @@ class MemoryStore(Store):
             return work(self, table, shard, self.table(table.keyspace, shard, table.name), job)
 
     async def ask(self, keyspace, shard, question):
-        """Answer a question by the method of its name, without its conversation."""
+        """Answer a question with the method of its name, without its conversation."""
         answer = getattr(self, question.func.__name__)
         return await answer(keyspace, shard, *question.args, **question.keywords)
 
@@ -220,7 +220,7 @@ class MemoryStore(Store):
                 return result
 
     def claim(self, table, shard, rows, request):
-        """Read what was never sent, if leases are lazy, and claim what is still due and not locked."""
+        """Read messages never sent, if leases are lazy, and claim those still due and not locked."""
         now_ns = self.clock.time_ns()
         won = []
         first = wait_range(table.properties, 0)
@@ -245,7 +245,7 @@ class MemoryStore(Store):
             request = replace(request, ids=(*free, *turns.chosen))
         passed_over = dict(turns.passed_over)
         spent, held, refused = [], [], dict[bytes, Refused]()
-        # As a database would: in the order of the key, whatever order was asked for.
+        # As a database would: in the order of the key, whatever order was requested.
         for row in sorted((rows[i] for i in set(request.ids) if i in rows), key=by_id):
             time_next_ns = row.time_next_ns or 0
             if row.time_acked_ns is not None:
@@ -301,7 +301,7 @@ class MemoryStore(Store):
         }
 
     def fire(self, table, _shard, rows, job):
-        """Make held rows due whose groups are done; a walk goes over all of them at once."""
+        """Make held rows due whose groups are done; a walk covers all of them at once."""
         now_ns, request = self.clock.time_ns(), job.request
         asked = sorted(rows) if request.ids is None else request.ids
         fired, waiting, dead = [], {}, {}
@@ -322,7 +322,7 @@ class MemoryStore(Store):
         return FireResult(tuple(fired), waiting, dead, tuple(locked), refused=refused)
 
     def leases_left(self, table, _shard, rows, _job):
-        """Return which messages the rows show to be in flight, and until when."""
+        """Return the messages that are in flight according to the rows, and until when."""
         now_ns = self.clock.time_ns()
         return {
             row.id: row.time_next_ns or 0
@@ -332,7 +332,7 @@ class MemoryStore(Store):
         }
 
     def release(self, _table, _shard, rows, job):
-        """Undo the claim of rows to which nothing has happened since."""
+        """Undo the claim of rows that have not changed since."""
         refused = dict[bytes, Refused]()
         for claimed in job.rows:
             row = rows.get(claimed.id)
@@ -343,7 +343,7 @@ class MemoryStore(Store):
         return refused
 
     def shorten(self, _table, _shard, rows, job):
-        """Make rows due sooner to which nothing has happened since."""
+        """Make rows due sooner that have not changed since."""
         shortened, refused = [], dict[bytes, Refused]()
         for lease in job.leases:
             row = rows.get(lease.id)
@@ -354,7 +354,7 @@ class MemoryStore(Store):
         return Shortenings(tuple(shortened), refused)
 
     def write_leases(self, _table, _shard, rows, job):
-        """Let rows that are not locked show leases."""
+        """Write the leases of rows that are not locked."""
         now_ns = self.clock.time_ns()
         changed, locked, refused = [], list[bytes](), dict[bytes, Refused]()
         for lease in job.leases:
@@ -386,7 +386,7 @@ class MemoryStore(Store):
         return LateWrites(tuple(locked), refused)
 
     def _may_write(self, tried, row, refused, locked=None):
-        """Return whether the database writes a row that nobody has locked; note it where it does not."""
+        """Return whether the database writes an unlocked row; note it if it does not."""
         if locked is not None and row.is_locked:
             locked.append(row.id)
         elif self.refuses(tried, row):
@@ -424,7 +424,7 @@ class MemoryStore(Store):
         return PartitionCensus(found, left, min(rest_rows, ROWS_COUNTED_MAX))
 
     def drop_partition(self, table, shard, rows, job):
-        """Drop a partition; a row that is locked holds the table. The number of rows is exact."""
+        """Drop a partition; a locked row blocks the table. The number of rows is exact."""
         gone = self.rows_of_partition(table, shard, job.partition)
         outcome = Outcome.DONE
         if any(row.is_locked for row in rows.values()):
@@ -440,7 +440,7 @@ class MemoryStore(Store):
         return outcome, len(gone)
 
     def make_partitions(self, table, shard, rows, job):
-        """Make partitions; a row that is locked holds the table."""
+        """Make partitions; a locked row blocks the table."""
         if any(row.is_locked for row in rows.values()):
             return Outcome.HELD
         if self.rows_of_partition(table, shard, job.rest):
@@ -480,7 +480,7 @@ class MemoryStore(Store):
 
 
 def _member(rows, after):
-    """Return the last member that is not done of the group that *after* waits for."""
+    """Return the last unfinished member of the group that *after* waits for."""
     members = (
         row
         for row in rows.values()
@@ -489,7 +489,7 @@ def _member(rows, after):
     return max(members, key=by_id, default=None)
 
 
-# Who answers a job; its name is that of the call.
+# The method for each job; its name is that of the call.
 WORK: Final[dict[type, Callable[..., object]]] = {
     Claim: MemoryStore.claim,
     DropPartition: MemoryStore.drop_partition,

@@ -1,7 +1,7 @@
 """Worlds in which messages wait for others of their key: `vt_max_per_key`, and `vt_order = strict`.
 
-Besides the promises of `tests.sim.world`, and of `tests.sim.fleet_world` for a fleet, by what the rows say whenever a message is sent:
-of no key have more messages started than allowed, so that a retry holds back its successors; and one at a time go
+Besides the promises of `tests.sim.world`, and of `tests.sim.fleet_world` for a fleet, according to the rows whenever a message is sent:
+of no key have more messages started than allowed, so that a retry holds back its successors; with one at a time, they go
 in the order of the queue.
 """
 
@@ -70,7 +70,7 @@ class Ordered(World):
             self.check_turn(row)
 
     def due_since(self, shards, before_ns):
-        """Leave out what waits for others of its key, or did so a moment ago."""
+        """Leave out messages that wait for others of their key, or did so a moment ago."""
         return [
             row
             for row in super().due_since(shards, before_ns)
@@ -97,11 +97,11 @@ class Ordered(World):
         )
 
     def _was_sent(self, ident, _by):
-        """Return whether a message was sent by the one that has sent another, whatever its row says."""
+        """Return whether a message was sent by the sender of another one, whatever its row shows."""
         return (ident, 0) in self.attempts
 
     def check_turn(self, row):
-        """See that it was the turn of a message that is sent."""
+        """Check that a message is sent in its turn."""
         table = self.store.table(KEYSPACE, row.shard, TABLE)
         own = table[row.id]
         if (
@@ -116,7 +116,7 @@ class Ordered(World):
             if one.id != row.id
             and (self.is_strict or one.key == own.key)
             and one.time_acked_ns is None
-            # For rows that are set aside nothing waits.
+            # No message waits for rows that are set aside.
             and not {one.id, row.id} & self.bad.ever
         ]
         started = [
@@ -126,7 +126,7 @@ class Ordered(World):
         ]
         assert len(started) < self.in_order, f"{row.id!r} passed one of its key"
         self.waited += len(others) > len(started)
-        # The latest that its claim can have been before.
+        # The latest time at which its claim can have been made.
         claimed_ns = row.due_next_ns - round(self.settings.ack_wait_s * SECOND_NS * 4 / 3) - 1
         for one in others:
             since_ns = max(one.time_next_ns or 0, self.touched_ns[one.id])
@@ -140,9 +140,9 @@ class Ordered(World):
 
 @dataclass(eq=False)
 class OrderedFleet(Ordered, FleetWorld):
-    """One history of a fleet, in which dispatchers follow one another."""
+    """One history of a fleet whose dispatchers change."""
 
     def _was_sent(self, ident, by):
-        # Its successor does not know what a dispatcher has sent and not written.
+        # A successor does not know the messages that a dispatcher has sent without writing.
         senders = self.senders.get((ident, 0), ())
         return by.payload.term in senders or (self.settings.lease == "written" and senders)

@@ -1,7 +1,7 @@
-"""Where one message of one shard may lie in memory, and which combinations are legal. Pure.
+"""The places of one message of one shard in memory, and their legal combinations. Pure.
 
-A part of a dispatcher knows a message by its id in a container of its own. Most combinations of these containers would
-be contradictions, by which a message is sent twice or never. `phase_of` names the legal ones; the simulator asks it after every event.
+Each part of a dispatcher keeps message ids in its own container. Most combinations of these containers
+are contradictions, which would send a message twice or never. `phase_of` names the legal ones; the simulator checks it after every event.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Place(Flag):
     FLYING: a claim or a release of it is under way, or it waits for another stream than the one that lost it.
     LEASED: a stream holds it, or held it until its connection ended.
     UNWRITTEN: it was sent, and its row does not show that.
-    ACKED: its ack was answered, and its row does not show that.
-    FOLLOWING: it goes next of its key, which has no room.
-    ASIDE: the server does not write its row.
+    ACKED: its ack was confirmed, and its row does not show that.
+    FOLLOWING: it is the next of its key, which has no room.
+    ASIDE: the server refuses to write its row.
     """
 
     QUEUED = auto()
@@ -37,7 +37,7 @@ class Place(Flag):
 
 
 class Phase(Enum):
-    """What a dispatcher is doing with a message."""
+    """A dispatcher's state of a message."""
 
     UNKNOWN = "only its row says"
     QUEUED = "waits for its moment, or for a stream with room"
@@ -54,10 +54,10 @@ class Contradiction(Exception):
     """A message lies in containers that exclude one another."""
 
 
-# Asked of all messages after every event: as numbers, since flags took half of the time of a history.
+# Checked for all messages after every event: as numbers, because flags took half of the time of a history.
 _Q, _F, _L, _U, _A, _N, _S = (place.value for place in Place)
-# The last two, FOLLOWING and ASIDE, say when a message is tried, whatever else is known of it; so they are left out here.
-# A held message is a timer of the cache too, unless the cache was full or dropped since.
+# FOLLOWING and ASIDE only decide when a message is tried, whatever its other places; so they are left out here.
+# A held message is also a timer of the cache, unless the cache was full or dropped since.
 LEGAL: Final = {
     0: Phase.UNKNOWN,
     _Q: Phase.QUEUED,
@@ -76,7 +76,7 @@ LEGAL: Final = {
 
 
 def places_of(shard: ShardState, ident: bytes) -> int:
-    """Return which containers of *shard* have a message: the value of a `Place`."""
+    """Return the containers of *shard* that have a message, as the value of a `Place`."""
     queue = shard.queue
     return (
         _Q * (ident in queue)
@@ -90,7 +90,7 @@ def places_of(shard: ShardState, ident: bytes) -> int:
 
 
 def phase_of(shard: ShardState, ident: bytes) -> Phase:
-    """Return in which phase a message is. Raises Contradiction if its containers exclude one another."""
+    """Return the phase of a message. Raises Contradiction if its containers exclude one another."""
     places = places_of(shard, ident)
     phase = LEGAL.get(places & ~(_N | _S))
     if phase is None:
@@ -101,10 +101,10 @@ def phase_of(shard: ShardState, ident: bytes) -> Phase:
 
 
 def check(shard: ShardState) -> None:
-    """See that no message is in two phases. Raises Contradiction."""
+    """Check that no message is in two phases. Raises Contradiction."""
     claimed = (run.keys for run in shard.claims.values())
     flying = set(chain(*claimed, *shard.releases.values(), shard.lost.waiting))
-    # A claim of what comes next of a key may win what is being released.
+    # A claim of the next message of a key may include one that is being released.
     if shard.order is None and len(flying) != shard.queue.in_flight:
         raise Contradiction(f"{flying} and {shard.queue.in_flight} in flight")
     leased = (lease.id for lease in shard.leases)

@@ -1,23 +1,23 @@
-"""What the histories of `tests.sim.world` promise, whatever happens in them.
+"""The promises that the histories of `tests.sim.world` check, whatever happens in them.
 
-The promises, checked as things happen or at the end:
+They are checked during the history or at its end:
 
 * nothing is lost: when the trouble is over, every message is delivered and acked;
-* in a world that `is_told` everything by the one proxy there is, nothing waits for a poll's interval;
+* in a world in which the only proxy sees every commit (`is_told`), nothing waits for a poll's interval;
 * no attempt (id, epoch) is delivered twice;
-* nothing is sent that was acked before it was claimed, or acked through the same proxy;
-* nothing is sent whose ack was answered early, and every such ack is written;
+* no message is sent that was acked before it was claimed, or acked through the same proxy;
+* no message is sent whose ack was confirmed early, and every such ack is written;
 * nothing is sent before it is due, and nothing is claimed without being sent or released;
-* no receiver holds more than its prefetch, by what the database says, and nothing that is due waits
-  while somebody has room;
-* what a consumer held whose connection ended is due again vt_release_after later;
-* an answer with an end gives no more than its limit, waits as long as it says, and ends soon when nothing
-  is due; what it gave is held by the leases alone;
+* no receiver holds more than its prefetch, according to the database, and no due message waits
+  while a receiver has room;
+* the messages of a consumer whose connection ended are due again vt_release_after later;
+* a reply with an end has no more rows than its limit, waits as long as its statement specifies, and ends soon when nothing
+  is due; then only leases hold its messages;
 * a receiver gets one batch at a time, of at most vt_batch_size or its own limit, from shards it covers,
   in the order of priority and time;
-* the database is left in peace: no storm of polls, and nothing at all when nobody listens;
+* the database has little load: no storm of polls, and no queries at all without receivers;
 * the cache never holds more than vt_cache_size keys of a shard;
-* a row that the database does not write holds up no other, and once it has healed it is delivered as well (`tests.sim.bad_rows`).
+* a row that the database refuses to write holds up no other, and once it is good again it is delivered too (`tests.sim.bad_rows`).
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ from tests.sim.settings import KEYSPACE, TABLE, Settings
 from tests.virtual_loop import VirtualClock
 
 
-SET_S = 6  # until when a clock that was set is seen to have been
-POLL_LAST_S = 20  # of those that are drawn
-AT_ONCE, PAUSES_S = 6, 0.7  # a write does not fail so often within so long
+SET_S = 6  # how long after the clock was set its effects may still show
+POLL_LAST_S = 20  # of the settings that are drawn
+AT_ONCE, PAUSES_S = 6, 0.7  # a write does not fail this often within this time
 
 
 @dataclass(eq=False)
 class Promises:
-    """What is known of one history, and what must be true of it; AssertionError when a promise is broken."""
+    """The state of one history, and its promises; AssertionError when one is broken."""
 
     seed: int
     is_told: bool = False  # every commit goes through the one proxy, and no call fails
-    # How long a poll that runs already, another one and a claim may take: each of their calls takes 0.3 s at most.
+    # The time of a running poll, another one and a claim: each of their calls takes at most 0.3 s.
     known_s = 3
     settings: Settings = field(init=False)
     bad: BadRows = field(init=False)
@@ -64,22 +64,22 @@ class Promises:
     registries: list[Registry] = field(default_factory=list)
     consumers: list[Consumer] = field(default_factory=list)
     clock: VirtualClock = field(default_factory=VirtualClock)
-    jumped_s: float = -60.0  # when the clock was set last
-    ids: int = 0  # of the messages
+    jumped_s: float = -60.0  # when the clock was last set
+    ids: int = 0  # how many messages were made
     attempts: set[tuple[bytes, int]] = field(default_factory=set)
     delivered: Counter[bytes] = field(default_factory=Counter)
-    # Who was sent a message last, and until when it is theirs.
+    # The last receiver of each message, and when its lease ends.
     leased: dict[bytes, tuple[Consumer, int]] = field(default_factory=dict)
     given_back_count: Counter[bytes] = field(default_factory=Counter)
     rescheduled: Counter[bytes] = field(default_factory=Counter)
-    # When somebody wrote or locked a message.
+    # When a message was last written or locked by others.
     touched_ns: Counter[bytes] = field(default_factory=Counter)
     acked_in_flight: set[bytes] = field(default_factory=set)
     acked_early: set[bytes] = field(default_factory=set)
-    # When a message was acked, and which proxies were told.
+    # When a message was acked, and the proxies that were notified.
     acked_via: dict[bytes, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
-    paused: set[TableState] = field(default_factory=set)  # those that know it
-    # When jobs failed, by what they write.
+    paused: set[TableState] = field(default_factory=set)  # those that know of it
+    # The times of failures of jobs, by the written rows.
     failures: defaultdict[tuple[object, ...], list[float]] = field(
         default_factory=lambda: defaultdict(list)
     )
@@ -88,7 +88,7 @@ class Promises:
         state.handle = partial(self._handle, state, state.handle)
 
     def _handle(self, state, handle, event, now_ns):
-        """Let the scheduler take one step, and look at what it keeps of its receivers."""
+        """Run one step of the scheduler, and check its memory of its receivers."""
         self.heard(event)
         unsure = self._unsure(state) if isinstance(event, Tick) else ()
         before = {one.id: (one.held, one.limit) for one in state.receivers.attached.values()}
@@ -108,7 +108,7 @@ class Promises:
             assert receiver.held == held[receiver.id]
             is_limited = receiver.limit and receiver.rows_left is None
             # A window that becomes smaller takes nothing back, nor does one that begins
-            # below what a former dispatcher sent.
+            # smaller than the number sent by a former dispatcher.
             held_before, limit_before = before.get(receiver.id, (receiver.held, 0))
             most = max(receiver.limit, held_before, limit_before)
             most = receiver.limit if receiver.window is None else most
@@ -120,7 +120,7 @@ class Promises:
         if asyncio.get_running_loop().time() < self.jumped_s + SET_S:
             return actions
         for shard in state.shards:
-            # Of two events of one moment the one that ends a pause may come second.
+            # Of two simultaneous events, the one that ends a pause may come second.
             if not shard.receivers or shard.claiming.retry_ns >= now_ns or state in self.paused:
                 continue
             if shard.gates.is_closed(now_ns) or (
@@ -131,14 +131,14 @@ class Promises:
             if shard.order is None:
                 may_claim = len(shard.claims) < CLAIMS_IN_FLIGHT_MAX
             if may_claim:
-                # Nothing due waits while somebody has room, but for what gathers a moment.
+                # No due message waits while a receiver has room, except for the moment of gathering.
                 for receiver in map(
                     state.receivers.attached.__getitem__, state.receivers.ready
                 ):
                     is_due = shard.queue.due(now_ns, at_most=1, keys=receiver.keys)
                     if receiver.covers(shard.name) and is_due:
                         assert now_ns < shard.gathered_ns <= now_ns + GATHER_NS
-                        # One that stalls waits until another has let its room gather.
+                        # A stalled receiver waits until another has let its room gather.
                         assert 2 * receiver.held > receiver.most or receiver.has_stalled
                         assert receiver.rows_left is None
         return actions
@@ -151,7 +151,7 @@ class Promises:
         }
 
     def _check_pauses(self, state, done):
-        """See that rows which a write leaves as they are, locked ones say, are tried again after a pause."""
+        """Check that rows left unchanged by a write, for example locked ones, are tried again after a pause."""
         idents = written_by(done.job)
         if idents and (done.failure or idents.issubset(getattr(done.result, "locked", ()))):
             now_s = asyncio.get_running_loop().time()
@@ -160,7 +160,7 @@ class Promises:
             assert len(failures) < AT_ONCE or now_s - failures[-AT_ONCE] > PAUSES_S, done
 
     async def check_released(self, consumer):
-        """See that a consumer's messages are due again soon after its connection has ended."""
+        """Check that a consumer's messages are due again soon after its connection has ended."""
         held = {
             ident: epoch
             for ident, (epoch, _) in consumer.held.items()
@@ -171,7 +171,7 @@ class Promises:
         if self.settings.failing:
             return
         began_s = asyncio.get_running_loop().time()
-        # A shard whose rows are looked at, or are being made due sooner, is asked again.
+        # A shard whose rows are being read, or made due sooner, is tried again.
         await asyncio.sleep(10)
         if self.jumped_s >= began_s:
             return
@@ -183,13 +183,13 @@ class Promises:
                     and row.epoch - 1 == held.get(ident)
                     and not is_bad
                 ):
-                    # One that is locked is tried again after a second; its lease may end before.
+                    # A locked row is tried again after a second; its lease may end before.
                     is_soon = (row.time_next_ns or 0) <= due_ns + 2 * SECOND_NS
                     is_over = row.time_next_ns == PARKED_NS
                     assert is_soon or is_over or self.rescheduled[ident], "not released"
 
     def check_prefetch(self, consumer, rows, now_ns):
-        """By what the database says, however the scheduler counts."""
+        """Check the prefetch by the rows in the database, however the scheduler counts."""
         limit = self.settings.prefetch if consumer.prefetch is None else consumer.prefetch
         tables = [self.store.table(KEYSPACE, name, TABLE) for name in self.settings.shards]
         for ident, (epoch, lease_ns) in list(consumer.held.items()):
@@ -202,18 +202,18 @@ class Promises:
         assert not is_limited or len(consumer.held) <= limit, "more than its prefetch"
 
     def is_settled(self):
-        """Whether streams are served by whoever has sent what they hold."""
+        """Whether each stream is served by the sender of its messages."""
         return True
 
     def is_held(self, row, epoch, lease_ns, now_ns):
-        """Whether what was sent with this lease is in flight, by what the database says and was acked early."""
+        """Whether a message sent with this lease is in flight, according to the database and the early acks."""
         is_acked = row.time_acked_ns is not None or row.id in self.acked_early
         is_unwritten = row.epoch == epoch == 0 and (row.time_next_ns or 0) <= now_ns
         is_written = row.epoch == epoch + 1 and row.time_next_ns == lease_ns
         return not is_acked and lease_ns > now_ns and (is_written or is_unwritten)
 
     def claimed(self, rows):
-        """Return *rows* as the one that dispatches them has claimed them."""
+        """Return *rows* as their dispatcher has claimed them."""
         return rows
 
     def check_delivery(self, consumer, rows):
@@ -253,7 +253,7 @@ class Promises:
         self.attempts.add(attempt)
 
     def check_leases(self, row, now_ns):
-        """See that what an answer gave that came to its end was held for its whole lease."""
+        """Check that the messages of a finished reply were held for their whole lease."""
         for consumer in self.consumers:
             if isinstance(consumer, LimitedConsumer) and consumer.is_finished:
                 sent = consumer.leases.get(row.id)
@@ -273,11 +273,11 @@ class Promises:
         assert is_released or now_ns >= until_ns, "sent again before its lease was over"
 
     def knows_lease(self, _row):
-        """Return whether it is known of a row that is sent until when it was leased before, if it was."""
+        """Return whether the dispatcher knows the end of the earlier lease of a row that it sends."""
         return not self.settings.failing
 
     def due_since(self, shards, before_ns):
-        """Return the messages that were as they are since *before_ns*, and due; not those given back."""
+        """Return the messages that have been unchanged and due since *before_ns*, without those given back."""
         return [
             row
             for name in shards or self.settings.shards
@@ -296,7 +296,7 @@ class Promises:
             self.given_back_count[row.id] += 1
 
     def _check_claims(self):
-        """Every claim that was committed was sent or undone, if the database did not fail."""
+        """Check that every committed claim was sent or undone, if the database did not fail."""
         sent = Counter(ident for ident, _ in self.attempts)
         for name in self.settings.shards:
             for row in self.store.table(KEYSPACE, name, TABLE).values():
@@ -306,7 +306,7 @@ class Promises:
                 # while it was claimed, so that there was nothing left to undo.
                 excused = self.given_back_count[row.id] + (row.id in self.acked_in_flight)
                 excused += self.rescheduled[row.id]
-                # A send may cross a reschedule: if the ack comes before the lease, nobody has counted it.
+                # A send may cross a reschedule: if the ack comes before the lease, it was never counted.
                 uncounted = self.rescheduled[row.id]
                 assert -uncounted <= row.epoch - sent[row.id] <= excused, (
                     f"neither sent nor released: {row}"
@@ -319,15 +319,15 @@ class Promises:
             await self.heal()
             await self._until_acked(HEALED_S)
         else:
-            # A row that has healed may be tried again late.
+            # A row that is good again may be tried late.
             await self._until_acked(HEALED_S if self.bad.ever else 0)
         assert len(self.delivered) == self.ids - self.unsent()
 
     async def _until_acked(self, healed_s=0):
-        # Long enough for a proxy that is alone, takes one row at a time, and must poll for it.
+        # Long enough for a single proxy that takes one row at a time and must poll for it.
         backlog_s = 30 + 1.5 * self.settings.messages
         if self.settings.prefetch or self.settings.max_in_flight:
-            # What is acked past the proxy that dispatches fills a prefetch, or a limit, until its lease ends.
+            # Messages acked past their dispatcher fill a prefetch, or a limit, until their lease ends.
             backlog_s += self.settings.messages * 6 * self.settings.ack_wait_s
         if self.settings.order:
             backlog_s += self.settings.messages * 12 * self.settings.ack_wait_s
@@ -346,13 +346,13 @@ class Promises:
             await asyncio.sleep(1)
 
     def _unacked(self):
-        """Return what waits to be acked, but for rows that are bad, or were and are tried late."""
+        """Return the messages yet to be acked, except those with rows that are bad, or were and are tried late."""
         tables = [self.store.table(KEYSPACE, name, TABLE) for name in self.settings.shards]
         left = [row for rows in tables for row in rows.values() if row.time_acked_ns is None]
         return [row for row in left if not self.bad.kinds or row.id not in self.bad.ever]
 
     async def _all_leave(self):
-        """With nobody there, the database is left in peace."""
+        """Check that without receivers the database gets no queries."""
         for consumer in self.consumers:
             consumer.leave()
         await asyncio.sleep(5)
@@ -362,22 +362,22 @@ class Promises:
         assert not idle, "work without anybody to work for"
 
     async def heal(self):
-        """All rows are good again."""
+        """Make all rows good again."""
 
-    # What worlds of other tables look at besides
+    # Further checks for worlds with other tables
 
     def unsent(self):
         """Return how many messages may stay undelivered."""
         return 0
 
     def heard(self, event):
-        """A scheduler is told an event."""
+        """Called when a scheduler receives an event."""
 
     def check_waiting(self, rows):
-        """See what is unacked yet when all trouble is over."""
+        """Check the unacked messages when all trouble is over."""
 
     def latest_ns(self):
-        """Return the latest that the clock has shown."""
+        """Return the latest time that the clock has shown."""
         return self.clock.time_ns()
 
 

@@ -1,6 +1,6 @@
-"""Worlds whose caches are large beside what polls read of them, at an interval or of a flood: all promises of `tests.sim.world` hold.
+"""Worlds with caches larger than the part that polls read, at an interval or of a flood: all promises of `tests.sim.world` hold.
 
-What was written past the proxies is found once the polls of some intervals have come by all that is known.
+Rows written past the proxies are found once the polls of some intervals have passed all known rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def queues(world):
 
 @dataclass(eq=False)
 class LongFloods(World):
-    """One history in which what comes after a flood is not read before the flood has almost ended."""
+    """One history in which rows after a flood are not read before the flood has almost ended."""
 
     changes: ClassVar = {"cache": 10}
 
@@ -47,7 +47,7 @@ class ReadInParts(World):
             self.shrink(queue)
 
     def shrink(self, queue):
-        """Let a poll read little of *queue*, and count such polls."""
+        """Make polls read little of *queue*, and count these polls."""
         if queue.span_keys == SPAN_KEYS:
             return
         queue.span_keys = SPAN_KEYS
@@ -62,4 +62,4 @@ class ReadInParts(World):
 
 @dataclass(eq=False)
 class OrderedInParts(ReadInParts, Ordered):
-    """One history in which messages wait for others of their key."""
+    """One history in which messages also wait for others of their key."""

@@ -1,8 +1,8 @@
 """Database servers as an election sees them: named locks, sessions that end by silence, and a bad network.
 
-What a server does here is what MariaDB 10.11 and MySQL 9.7 were measured to do: the locks of a session end
+The servers behave as MariaDB 10.11 and MySQL 9.7 were measured to: the locks of a session end
 with it, after its rollback; a session ends when its client closes it, when the server dies, and
-SILENCE_S after the last command of one that is idle; a stopped server looks at nobody's silence.
+SILENCE_S after the last command if it is idle; a stopped server does not check for silence.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from streamfrom.engine.messaging.store.conversation import ServerRefused, StoreA
 
 @dataclass(frozen=True)
 class Work:
-    """What a dispatcher does to messages, in one transaction: done at once, or not at all."""
+    """A dispatcher's change of messages, in one transaction: done at once, or not at all."""
 
     run: Callable[[], Awaitable[object]]
     result: list[object] = field(default_factory=list)
 
 
 def literals(sql):
-    """Return the texts that a statement quotes."""
+    """Return the quoted texts of a statement."""
     return re.findall(rb"'([^']*)'", sql)
 
 
 def nobody_watches():
-    """Hear a member's doubts of a server that nothing else asks here."""
+    """Ignore a member's doubts about a server, because no watch runs here."""
 
 
 def now_ns():
@@ -44,10 +44,10 @@ def now_ns():
 
 @dataclass(eq=False)
 class Network:
-    """The way of one member to one server. A cut way loses nothing that is sent again: TCP does that.
+    """The connection of one member to one server. A cut loses no data, because TCP resends it.
 
-    account: as whom it logs in there.
-    may_use, may_make: what that account may do with the directory.
+    account: the account that it logs in with.
+    may_use, may_make: that account's privileges on the directory.
     """
 
     delay_s: float = 0.001
@@ -60,7 +60,7 @@ class Network:
         self.is_whole.set()
 
     async def pass_by(self):
-        """Wait as long as bytes take; for ever while the way is cut."""
+        """Wait as long as bytes take; forever while the connection is cut."""
         while True:
             await self.is_whole.wait()
             await asyncio.sleep(self.delay_s)
@@ -70,10 +70,10 @@ class Network:
 
 @dataclass(eq=False)
 class FakeShard:
-    """One primary. Its locks and its sessions live as long as its process, its rows for ever.
+    """One primary. Its locks and its sessions live as long as its process, its rows forever.
 
-    sessions: in the order in which they came, since a set has another order in each process.
-    has_directory: the database `streamfrom` is there; secret: of the lock's name, in it.
+    sessions: in the order in which they came, because a set has another order in each process.
+    has_directory: the database `streamfrom` exists; secret: of the lock's name, in it.
     """
 
     silence_s: float = SILENCE_S
@@ -114,7 +114,7 @@ class FakeShard:
             self.end(session)
 
     def end(self, session):
-        """End a session: its locks go to who waits for them."""
+        """End a session: its locks go to waiting sessions."""
         if session not in self.sessions:
             return
         self.sessions.pop(session)
@@ -161,13 +161,13 @@ class FakeShard:
                 self.has_directory = True
         elif b" streamfrom." in sql:
             return self._in_directory(session, sql)
-        return []  # settings and pings among them
+        return []  # includes settings and pings
 
     async def _work(self, session, work):
         await asyncio.sleep(self.write_s)
         self._refuse_read_only()
         if session not in self.sessions:
-            # Killed meanwhile, it was rolled back before its locks were free.
+            # If it was killed meanwhile, it was rolled back before its locks were free.
             raise StoreError("server has gone away")
         assert session in self.locks.values(), "writes without the lock"
         work.result.append(await work.run())
@@ -242,7 +242,7 @@ class FakeShard:
             raise ServerRefused(NO_SUCH_TABLE, "Table 'streamfrom.members' doesn't exist")
 
     def drop_directory(self):
-        """Drop the directory, with all that is in it."""
+        """Drop the directory and everything in it."""
         self.has_directory, self.secret = False, None
         self.rows.clear()
         self.terms.clear()
@@ -268,7 +268,7 @@ class FakeShard:
         return b"%d" % self.locks[name].id if name in self.locks else None
 
     def replica(self):
-        """Return what a failover leaves: the rows, and nothing of sessions and locks."""
+        """Return the server after a failover: the rows, but no sessions and locks."""
         return replace(
             self,
             rows=dict(self.rows),
@@ -285,7 +285,7 @@ class FakeShard:
 
 @dataclass(eq=False)
 class FakeSession:
-    """A session of a server, and at the same time what its client holds of it."""
+    """A session of a server, and also its client's handle."""
 
     server: FakeShard
     network: Network
@@ -304,7 +304,7 @@ class FakeSession:
         return self.network.account
 
     async def watch_silence(self):
-        """End the session when it has been idle for long. A stopped server looks at no clock."""
+        """End the session after a long idle time. A stopped server does not check the clock."""
         self.heard_ns = now_ns()
         while True:
             left_s = self.server.silence_s - (now_ns() - self.heard_ns) / 10**9
@@ -378,7 +378,7 @@ class FakeSession:
             raise StoreError("server has gone away")
         self.is_busy = True
         try:
-            # Shielded: a client that goes away leaves its question to the server.
+            # Shielded: the server completes the statement of a client that goes away.
             rows = await self.server.execute(self, sql)
         finally:
             self.is_busy = False

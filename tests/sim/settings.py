@@ -1,4 +1,4 @@
-"""What a seed draws for its world: the table's settings, and how much happens."""
+"""The settings that a seed draws for its world: the table's, and the amount of trouble."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from streamfrom.engine.messaging.table.message import AUTO
 
 KEYSPACE, TABLE = "ks", "msg"
 
-# Few seeds have as many messages as overflow every cache. A fault shows in a handful as well, at a tenth of the price.
+# Only these seeds have enough messages to overflow every cache. A handful also shows a fault, at a tenth of the cost.
 LARGE = (2, 3)
 SMALL = (2, 4, 6, 8, 8, 12, 12, 25)
 
 
 @dataclass
 class Settings:
-    """What a seed draws for its world."""
+    """The settings that a seed draws for its world."""
 
     proxies: int
     shards: tuple[str, ...]
@@ -31,7 +31,7 @@ class Settings:
     poll_s: float
     newest: bool
     failing: float  # the share of calls to the database that fail
-    lost_acks: float  # the share of deliveries that nobody acks
+    lost_acks: float  # the share of deliveries that no consumer acks
     chaos_s: float  # how long trouble lasts
     max_attempts: int = 0
     max_in_flight: int | None = None
@@ -45,8 +45,8 @@ class Settings:
 
     @property
     def found_s(self) -> float:
-        """How long what was written past the proxies takes to be found."""
-        # A part of the rows that were never sent, and of the others, of each of two priorities may be short.
+        """How long it takes to find rows that were written past the proxies."""
+        # For each of two priorities, the reads of never sent rows and of the others may each return less than a full part.
         polls = self.messages // self.span_keys + 8 if self.span_keys else 1
         return polls * self.poll_s
 

@@ -1,4 +1,4 @@
-"""Fleets without trouble, in which each shard has a dispatcher of its own: streams hold their prefetch of all of them together."""
+"""Fleets without trouble, in which each shard has a different dispatcher: streams share their prefetch among all of them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SharedPrefetch(FleetWorld):
     def make_registry(self, number, keyspace, **options):
         registry = super().make_registry(number, keyspace, **options)
         for index, shard in enumerate(self.settings.shards):
-            # Who is nearest takes the lock.
+            # The nearest member takes the lock.
             self.parts[number, shard].network.delay_s = 0.001 if index == number else 0.05
         return registry
 

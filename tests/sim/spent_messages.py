@@ -1,7 +1,7 @@
-"""A world in which messages are sent a few times only, and somebody revives those that are parked.
+"""A world in which messages are sent only a few times, and parked ones are revived.
 
 Besides the promises of `tests.sim.world`: between two revivals no message is sent more than vt_max_attempts
-times, what is parked was sent so often or its claim was lost, and by one UPDATE it is a message as before.
+times; a parked message was sent this often or its claim was lost; and one UPDATE makes it an ordinary message again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The rows of `tests.sim.memory_store`, and what they say of keys, as `engine.messaging.claims.ordered_claim` asks a database. Pure."""
+"""The rows of `tests.sim.memory_store`, and the facts about keys that `engine.messaging.claims.ordered_claim` queries. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streamfrom.engine.messaging.table.message import ClaimResult, KeyFound, Mes
 class StoredRow:
     """One message in memory; the id is a literal. NULL is None.
 
-    is_locked: a transaction that is under way holds it, so a claim passes over it.
+    is_locked: an open transaction holds it, so a claim skips it.
     key: the literal of its key; None for NULL.
     group, after: the groups that it belongs to and comes after.
     """
@@ -35,7 +35,7 @@ class StoredRow:
 
 
 def turns_of(table, rows, ids, now_ns, known_keys):
-    """Return what `engine.messaging.claims.ordered_claim` reads before it claims."""
+    """Return the rows that `engine.messaging.claims.ordered_claim` reads before it claims."""
     in_order = table.properties.in_order or 1
     unacked = [row for row in rows.values() if row.time_acked_ns is None]
     wanted = set(ids)
@@ -69,7 +69,7 @@ def turns_of(table, rows, ids, now_ns, known_keys):
 
 
 def by_id(row):
-    """Sort as a database does that reads along the key."""
+    """Sort like a database that reads along the key."""
     return _place(row.id)
 
 
@@ -78,10 +78,10 @@ def _place(ident):
 
 
 def answer(table, sql, rows):
-    """Answer one of a poll's questions about unacked *rows* as the database would: SQLite carries it out."""
+    """Answer one of a poll's questions about unacked *rows* as the database would: SQLite runs it."""
     name = sql.split(b"FROM ")[1].split(b" ")[0].decode()
     shard, there = _shard(name, table.key_column)
-    # Ties stand in the order of the id, backwards, as on a descending index read in reverse.
+    # Ties are in the order of the id, backwards, as on a descending index read in reverse.
     wanted = [
         (_value(row.id), row.priority, row.time_next_ns, _value(row.key))
         for row in sorted(rows, key=by_id, reverse=True)
@@ -98,7 +98,7 @@ def answer(table, sql, rows):
 
 @lru_cache
 def _shard(name, key_column):
-    """Return a database with a table, and its rows. One for each question would make histories take half as long again."""
+    """Return a database with a table, and its rows. One per question would make histories take half as long again."""
     shard = sqlite3.connect(":memory:", isolation_level=None)
     shard.execute(
         f"CREATE TABLE {name} (id, priority, time_next, time_acked, `{key_column or 'no key'}`)"

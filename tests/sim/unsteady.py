@@ -1,7 +1,7 @@
-"""Worlds whose wall clock is set, forward and back, and in which news of a statement comes twice.
+"""Worlds whose wall clock is set, forward and back, and in which events arrive twice.
 
-All promises of `tests.sim.world`, and of `tests.sim.fleet_world` for a fleet, hold by the latest that the clock has ever shown: what was due
-then is due, and a lease that was over then is over.
+All promises of `tests.sim.world`, and of `tests.sim.fleet_world` for a fleet, hold for the latest time that the clock has ever shown:
+messages due at that time are due, and leases that had ended by then have ended.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.virtual_loop import VirtualClock
 
 @dataclass(eq=False)
 class JumpingClock(VirtualClock):
-    """A wall clock that somebody sets. latest_ns: the latest that it has shown."""
+    """A wall clock that is set. latest_ns: the latest time that it has shown."""
 
     ahead_ns: int = 0
     latest_ns: int = 0
@@ -50,7 +50,7 @@ class Unsteady(World):
         return self.clock.latest_ns
 
     def check_leases(self, row, now_ns):
-        # A row that is not due any more by a clock that was set back looks as if it had been rescheduled.
+        # After the clock was set back, a row that is no longer due looks rescheduled.
         if not self.was_set_back:
             super().check_leases(row, now_ns)
 

@@ -1,4 +1,4 @@
-"""Ways between members in memory: `PeerTransport`, with delays, breaks, and members that cannot be reached."""
+"""Links between members in memory: `PeerTransport`, with delays, breaks, and members that cannot be reached."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tests.sim.servers import nobody_watches, now_ns
 
 
 CONNECT_S = 2.0  # the longest that a transport tries
-MESSAGE_S = 1e-6  # timers of the same moment run in any order
+MESSAGE_S = 1e-6  # simultaneous timers run in any order
 
 
 @dataclass(eq=False)
 class End:
-    """One end of a link: what is sent here is heard at the other end."""
+    """One end of a link: messages sent here arrive at the other end."""
 
     pair: Pair
     hearer: LinkHearer[Any] | None = None
     other: End = field(init=False)
-    free_s: float = 0.0  # before that nothing is heard: messages keep their order
+    free_s: float = 0.0  # nothing arrives before this, so that messages keep their order
 
     def send(self, message):
         self.pair.sent(self, message)
@@ -60,7 +60,7 @@ class Pair:
             end.hearer.heard(message)
 
     def close(self, end):
-        """Let what was sent arrive, then tell the other end alone."""
+        """Let sent messages arrive, then notify only the other end."""
         loop = asyncio.get_running_loop()
         end.hearer = None
         loop.call_at(
@@ -68,7 +68,7 @@ class Pair:
         )
 
     def cut(self, reason="connection reset"):
-        """Lose what is under way, and tell both ends, each when it notices."""
+        """Lose the messages under way, and notify both ends, each when it notices."""
         self._over(reason)
 
     def _over(self, reason):
@@ -84,11 +84,11 @@ class Pair:
 
 @dataclass(eq=False)
 class Ways:
-    """All ways between members.
+    """The links between all members.
 
-    services: who can be reached, by id.
-    delay: draws how long a message takes.
-    check_sent: is given what a member sends, and its id.
+    services: the members that can be reached, by id.
+    delay: draws the delay of a message.
+    check_sent: called with a member's message and its id.
     pairs: the links, in the order in which they were made.
     """
 
@@ -99,7 +99,7 @@ class Ways:
     cut_off: set[str] = field(default_factory=set)
 
     def cut(self, name):
-        """Break all links of a member; nobody reaches it until it is mended."""
+        """Break all links of a member; it cannot be reached until it is repaired."""
         self.cut_off.add(name)
         for pair in list(self.pairs):
             if name in pair.names:
@@ -108,7 +108,7 @@ class Ways:
 
 @dataclass(eq=False)
 class WaysOf:
-    """The ways of one member: `PeerTransport`."""
+    """The links of one member: `PeerTransport`."""
 
     ways: Ways
     own: Member
@@ -149,7 +149,7 @@ def member_of(name: str, number: int) -> Member:
 def fleet_of(
     number: int, ways: Ways, openers: dict[str, Any], *, has_ways: bool = True
 ) -> Fleet:
-    """Return the fleet as member m*number* sees it. openers: what opens its sessions, for each shard of `ks`."""
+    """Return the fleet as member m*number* sees it. openers: functions that open its sessions, for each shard of `ks`."""
     own = member_of(f"m{number}", number)
     shards = [
         ElectedShard("ks", shard, shard, opener, nobody_watches)

@@ -1,4 +1,4 @@
-"""A small world around the engine, in which everything happens that `tests.sim.promises` are about.
+"""A small world around the engine, with all events that the promises of `tests.sim.promises` cover.
 
 Proxies are registries on one `MemoryStore`; consumers are receivers that ack, forget to ack, dawdle,
 and leave; producers insert, now and then past every proxy; the database is slow, and calls
@@ -30,7 +30,7 @@ from tests.sim.settings import KEYSPACE, TABLE, Settings
 
 POLL_NEVER_S = 10_000
 
-# Messages whose acks their clients cannot write come again and again, and fill a prefetch or a cache below this one.
+# Messages whose acks fail because of bad rows come again and again, and fill a prefetch or a cache smaller than this.
 FILLED_BY_BAD = 20
 
 
@@ -38,9 +38,9 @@ FILLED_BY_BAD = 20
 class World(Promises):
     """One history.
 
-    changes: what of its settings no seed draws, beside those of the kinds that it is made of.
+    changes: its settings that no seed draws, merged with those of its base classes.
     has_limited: there are streams with an end.
-    has_bad_rows: in every second history the database does not write some rows.
+    has_bad_rows: in every second history the database refuses to write some rows.
     together: messages whose acks are about to be committed together, by shard.
     """
 
@@ -59,7 +59,7 @@ class World(Promises):
         changes = (vars(kind).get("changes", {}) for kind in type(self).__mro__)
         drawn = Settings.drawn(self.seed, self.dice)
         self.settings = replace(drawn, **dict(ChainMap(*changes)))
-        # What waits behind a bad row of its key is found by a poll, which there is none of where all is told.
+        # Messages behind a bad row of their key are found by a poll, and if `is_told` there is none.
         self.bad = BadRows.drawn(self.seed if self.has_bad_rows and not self.is_told else 0)
         is_small = self.settings.prefetch and self.settings.prefetch < FILLED_BY_BAD
         if is_small or self.settings.cache < FILLED_BY_BAD:
@@ -76,12 +76,12 @@ class World(Promises):
         return self.dice.choice(["written", "lazy", f"lazy,vt_lease_delay={delay_s}"])
 
     async def run(self) -> Counter[bytes]:
-        """Live through one history; AssertionError when a promise is broken."""
+        """Run one history; AssertionError when a promise is broken."""
         settings = self.settings
         self.store = MemoryStore(self.clock, pause=self._pause, refuses=self.bad.refuses)
         self.store.create(KEYSPACE, self.definition(settings.comment))
         keyspace = Keyspace(KEYSPACE, tuple(Shard.named(name) for name in settings.shards))
-        self.is_chaos = False  # begin in peace, so that every proxy knows the table
+        self.is_chaos = False  # begin without trouble, so that every proxy knows the table
         for number in range(settings.proxies):
             registry = self.make_registry(number, keyspace)
             self.registries.append(registry)
@@ -101,9 +101,9 @@ class World(Promises):
         schedulers = len(settings.shards) * settings.proxies
         seconds = asyncio.get_running_loop().time() * schedulers
         polls = sum(call == "poll" for call, _ in self.store.calls)
-        # Each begins with one, and a history may be over at once.
+        # Each scheduler begins with one, and a history may be over at once.
         assert polls - schedulers < 50 * seconds, "polls without a pause"
-        # What is never acked may go before all else, as the newest or by its priority: past it a limit lets nothing.
+        # Messages that are never acked may come first, as the newest or by priority; a limit then lets no others pass.
         is_blocked = self.settings.max_in_flight is not None
         for consumer in list(self.consumers):
             if self.dice.random() < 0.5 or is_blocked:
@@ -136,7 +136,7 @@ class World(Promises):
             stream_grace_s=1000,
         )
 
-    # What happens
+    # Events
 
     async def _live(self):
         """Insert the messages while consumers come and go and messages are rescheduled."""
@@ -160,13 +160,13 @@ class World(Promises):
                     self._insert(self.dice.choice([1, 1, 1, 2, 5]))
 
     def trouble(self):
-        """Let something happen beside the messages."""
+        """Cause trouble apart from the messages."""
 
     def _calm(self):
-        """Let all trouble end."""
+        """End all trouble."""
 
     async def _stop(self):
-        """Leave whatever is beside the engine."""
+        """Stop everything besides the engine."""
 
     def _join(self, proxy=None, *, polite=False):
         shards = None
@@ -212,7 +212,7 @@ class World(Promises):
             tuple(int(key.id) for key in keys),
             tuple(Key(int(key.id), key.priority, key.time_next_ns) for key in keys),
         )
-        # A poll may see the rows before the server's OK is here: 7 in 24 runs of two members found that.
+        # A poll may read the rows before the server's OK arrives: 7 in 24 runs of two members showed that.
         self.spawn(self._tell_later(shard, effect))
 
     async def _tell_later(self, shard, effect):
@@ -221,23 +221,23 @@ class World(Promises):
             await asyncio.sleep(delay_s)
         self.tell(shard, effect, drawn)
 
-    # What worlds of other tables do besides
+    # Further events for worlds with other tables
 
     def group(self, rows):
         """Let the messages of one transaction depend on one another."""
 
     def was_acked(self, shard, ids):
-        """Somebody has acked messages."""
+        """Called when messages were acked."""
 
     def key_of(self, _number):
         """Return the key of a message."""
 
     def keys_named(self, *, polite):
-        """Return the keys that a stream names that opens; None for all."""
+        """Return the keys that a new stream names; None for all."""
         return
 
     async def _set_paused(self, is_paused):
-        """Somebody pauses the queue, or lets it go on; a proxy whose server fails does not hear it."""
+        """Pause or resume the queue; a proxy whose server fails does not notice it."""
         self.is_paused = is_paused
         comment = self.settings.comment + (",vt_paused=on" if is_paused else "")
         self.store.create(KEYSPACE, self.definition(comment))
@@ -254,7 +254,7 @@ class World(Promises):
             await change(shard, row)
 
     async def _reorder_row(self, shard, row):
-        """Somebody gives a message another priority: who holds it keeps it, whatever its row shows."""
+        """Change a message's priority: its holder keeps it, whatever its row shows."""
         way = self._way()
         if 0.6 <= way[0] < 0.8:
             await self._show_leases(shard, None, way[1])
@@ -274,7 +274,7 @@ class World(Promises):
             self.tell(shard, Effect(EffectKind.RESCHEDULE, (int(row.id),)), way)
 
     async def _before_change(self, shard, ident):
-        """Draw the way of a statement that changes a row, and let its lease be written if it passes a proxy."""
+        """Draw the path of a statement that changes a row, and let its lease be written if it passes a proxy."""
         way, proxy = self._way()
         if way < 0.8:
             await self._show_leases(shard, (ident,) if way < 0.6 else None, proxy)
@@ -285,7 +285,7 @@ class World(Promises):
         await dispatcher.show_leases(KEYSPACE, shard, TABLE, ids)
 
     async def _heartbeat(self):
-        """Somebody needs longer for a message that it holds."""
+        """Extend the lease of a held message."""
         now_ns = self.store.clock.time_ns()
         held = [
             (consumer, ident)
@@ -314,11 +314,11 @@ class World(Promises):
             self.rescheduled[ident] += 1
             proxy = self.tell(shard, Effect(EffectKind.HEARTBEAT, (int(ident),)), way)
             if proxy == consumer.proxy and self.is_told:
-                # Otherwise it may count as over: a look may fail, or not tell it from a reschedule.
+                # Otherwise it may count as over: a read may fail, or not distinguish it from a reschedule.
                 consumer.held[ident] = epoch, until_ns
 
     def _way(self):
-        """Draw how the scheduler hears of a statement, and through which proxy."""
+        """Draw how the scheduler learns of a statement, and through which proxy."""
         way = 0 if self.is_told else self.dice.random()
         return way, self.dice.randrange(self.settings.proxies)
 
@@ -334,7 +334,7 @@ class World(Promises):
         return None
 
     def sent(self, consumer, rows):
-        """The consumer has the rows: it acks them, most of the time, some time later."""
+        """Let the consumer receive the rows: mostly, it acks them some time later."""
         lost = 0 if consumer.polite else self.settings.lost_acks
         acked = [row for row in self.claimed(rows) if self.dice.random() >= lost]
         for row in acked:
@@ -361,7 +361,7 @@ class World(Promises):
         if self.dice.random() < 0.7:
             self.ack(row.shard, [row.id])
             return
-        # Acks of several clients that come in one moment are committed together.
+        # Simultaneous acks of several clients are committed together.
         together = self.together.setdefault(row.shard, [])
         together.append(row.id)
         if len(together) == 1:
@@ -380,7 +380,7 @@ class World(Promises):
                 self.acked_via.update(dict.fromkeys(ids, (now_ns, (0,))))
                 return
         table = self.store.table(KEYSPACE, shard, TABLE)
-        # Whose row is bad is told so, and is sent it again.
+        # For a bad row the ack fails, and the message is sent again.
         ids = [
             one for one in ids if not (one in table and self.bad.refuses(Tried.ACK, table[one]))
         ]
@@ -404,7 +404,7 @@ class World(Promises):
             raise StoreError(f"the backend of {shard} is gone")
 
     async def heal(self):
-        """Let all rows be good: one is written with news of it, another past everybody, and a third just when it is tried."""
+        """Make all rows good: one is written with an event, another past all proxies, and a third just when it is tried."""
         for ident in sorted(self.bad.kinds):
             del self.bad.kinds[ident]
             for shard in self.settings.shards:

@@ -1,4 +1,4 @@
-"""An admin server before fake figures, and what asks it."""
+"""An admin server with fake figures, and a client for it."""
 
 import asyncio
 import re
@@ -47,7 +47,7 @@ NAMES = [queue.table.name for queue in QUEUES]
 
 
 class OtherClient:
-    """Notes what was worked on between two of its turns, the queues by their names."""
+    """Notes the work done between two of its turns, as queues by name."""
 
     def __init__(self):
         self.turns: list[list[str]] = [[]]
@@ -67,7 +67,7 @@ class OtherClient:
 
 
 class Client:
-    """A session that streams, and what was done to it."""
+    """A session that streams, and a record of the calls on it."""
 
     def __init__(self, user, connection_id):
         self.user, self.work = user, self
@@ -88,7 +88,7 @@ def stream_of(queue: QueueFigures, connection_id: int, *, unacked=3) -> StreamFi
 
 
 class Others:
-    """What the other members tell."""
+    """The reports of the other members."""
 
     def __init__(self):
         self.told = MembersFigures()
@@ -98,7 +98,7 @@ class Others:
 
 
 class Status(StatusSource):
-    """What a process knows, as a test says."""
+    """The status of a process, as a test sets it."""
 
     def __init__(self):
         self.registry: Any = SimpleNamespace(tables=lambda _: {})
@@ -133,7 +133,7 @@ class Status(StatusSource):
 
 
 class Definitions:
-    """The message tables, as far as the page asks for them."""
+    """The message tables, as far as the page uses them."""
 
     def __init__(self, status):
         self.status = status
@@ -145,9 +145,9 @@ class Definitions:
 
 
 class Acting:
-    """The sessions of users who act, and what these sent: user, target and statement.
+    """The sessions of users who act, and the statements that these sent: user, target and statement.
 
-    error: what is raised for every statement.
+    error: raised for every statement.
     gate: statements wait while it is closed.
     """
 
@@ -167,10 +167,10 @@ class Acting:
 
 
 class Rights:
-    """The rights of accounts: everything is allowed and seen, unless a test says otherwise.
+    """The rights of accounts: everything is allowed and visible, unless a test sets otherwise.
 
-    refusal: what is raised for every right.
-    seen: what is seen.
+    refusal: raised for every right.
+    seen: the visible tables.
     """
 
     def __init__(self):
@@ -248,7 +248,7 @@ def services(status, readers, users) -> Any:
 
 
 def with_shards(status, shared, keyspace, *names, **controls):
-    """Give a keyspace shards, each with what answers its control connection, and return them."""
+    """Give a keyspace shards, each with the fake of its control connection, and return them."""
     shards = [
         SimpleNamespace(
             name=name,
@@ -266,7 +266,7 @@ def with_shards(status, shared, keyspace, *names, **controls):
 
 
 class Browser:
-    """What asks a server: it keeps cookies and the session's token."""
+    """A client of a server: it keeps cookies and the session's token."""
 
     def __init__(self, session, address):
         self._session = session
@@ -301,7 +301,7 @@ async def _served(users):
         acting = Acting()
         server = AdminServer(shared, acting)
         await server.start("127.0.0.1", 0)
-        # Cookies of an IP address are kept by browsers; aiohttp must be told.
+        # Browsers keep cookies of an IP address; aiohttp needs an option for it.
         jar = aiohttp.CookieJar(unsafe=True)
         async with aiohttp.ClientSession(cookie_jar=jar) as session:
             browser = Browser(session, f"http://127.0.0.1:{server.port}")
@@ -320,7 +320,7 @@ async def _served(users):
 
 @pytest.fixture
 async def served():
-    """A server without users of its own, its figures, and a function that asks it."""
+    """A server without its own users, its figures, and a function that requests its pages."""
     async for each in _served({"root": User("root", None, None, Role.USER)}):
         yield each
 

@@ -1,4 +1,4 @@
-"""Pools on a fake server, and those who ask them for connections."""
+"""Pools on a fake server, and their users."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -13,10 +13,10 @@ from tests.proxy.fake_answers import until
 
 
 class Tenant:
-    """A session, as far as a pool and a connection know it.
+    """A session, as far as a pool and a connection use it.
 
     Attributes:
-        asks: it wants to know what its connection knows of its last statement, `left`.
+        asks: it needs the facts about its last statement that its connection has, `left`.
         lost_ids: the insert ids that were taken away from it.
     """
 
@@ -58,7 +58,7 @@ async def pool_on(server, size=2):
 
 
 async def busy(pool, tenant):
-    """A task that waits for a connection, and does wait."""
+    """Return a task that is waiting for a connection."""
     before = pool.waiting
     task = asyncio.ensure_future(pool.acquire(tenant, "db"))
     await until(lambda: pool.waiting > before)
@@ -66,7 +66,7 @@ async def busy(pool, tenant):
 
 
 class Sender:
-    """Somebody who lines up without a task; *served* is what it got, in order."""
+    """A user that waits without a task; *served* holds the connections it got, in order."""
 
     def __init__(self, pool):
         self.served: list[Any] = []
@@ -75,7 +75,7 @@ class Sender:
 
 
 class Connection:
-    """A connection without a server, as far as a pool knows it."""
+    """A connection without a server, as far as a pool uses it."""
 
     def __init__(self, account=SHARDS_ACCOUNT):
         self.link = self

@@ -1,4 +1,4 @@
-"""A folder that has what configurations name, and how one is read there."""
+"""A folder with the files that configurations name, and functions that load a configuration there."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def read(folder):
 
 @pytest.fixture
 def refused(read):
-    """Returns the faults of a configuration, none of which repeats a secret."""
+    """Return the faults of a configuration; none of them repeats a secret."""
 
     def refused(text: str) -> list[str]:
         with pytest.raises(ConfigError) as caught:

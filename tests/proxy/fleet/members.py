@@ -1,4 +1,4 @@
-"""One process of a fleet, as far as its door and those who call it ask."""
+"""One process of a fleet, as far as its door and its callers use it."""
 
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -13,7 +13,7 @@ from streamfrom.proxy.local_statements.show_processlist import Process as Line
 
 
 class Reader:
-    """What a member has read of others: *known*."""
+    """The directories that a member has read: *known*."""
 
     known: list[Member]
 
@@ -45,7 +45,7 @@ class Process(Reader):
         return self.known
 
     def look(self):
-        """Nothing is read again here."""
+        """Do nothing: nothing is reread here."""
 
     def accept(self, member, link):
         raise AssertionError("nobody opens a link")
@@ -72,7 +72,7 @@ class Session:
 
 
 def runtime(keyspace):
-    """Return a shard as far as its status tells of it."""
+    """Return a shard with the attributes that its status shows."""
     pool = SimpleNamespace(size=4, connections=3, lent=2, waiting=1)
     dsn = SimpleNamespace(server="h:3306")
     return SimpleNamespace(
@@ -82,7 +82,7 @@ def runtime(keyspace):
 
 @asynccontextmanager
 async def fleet_of(*processes):
-    """Have *processes* know each other, and their doors open."""
+    """Make *processes* known to each other, and open their doors."""
     for process in processes:
         process.known = [other.own for other in processes if other is not process]
         await process.door.start()

@@ -42,7 +42,7 @@ def planned(plan, columns=(), table=(), strings=()):
 
 
 def answer(merge, *shards):
-    """Feed each shard's rows, values as text, and return what the client gets."""
+    """Feed each shard's rows, values as text, and return the client's rows."""
     for index, rows in enumerate(shards):
         merge.feed(index, [text_row([_bytes(value) for value in row]) for row in rows])
         merge.end(index)

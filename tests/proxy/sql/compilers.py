@@ -27,7 +27,7 @@ class Registry:
 
 
 class FakeRuntime(SimpleNamespace):
-    """A shard that answers, without a server."""
+    """A shard that is always available, without a server."""
 
     is_answering = True
 
@@ -62,7 +62,7 @@ def compiler_over(catalog, registry, state=None):
 
 
 def compiler(use=None, state=None, keyspaces=(PLAIN, SHARDED), **replicas):
-    """Return one for a session of *use*."""
+    """Return a compiler for a session in *use*."""
     made = compiler_over(catalog_of(keyspaces, **replicas), Registry(), state)
     if use is not None:
         made.target.use(use)

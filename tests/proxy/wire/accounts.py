@@ -15,7 +15,7 @@ from streamfrom.proxy.wire.server_connection import ServerConnection
 
 
 def in_pieces(pieces):
-    """What a generator returns, once all of its pieces are done, and how many these were."""
+    """Return a generator's result, once all of its pieces are done, and their number."""
     count = 0
     while True:
         try:
@@ -30,7 +30,7 @@ def in_one_go(pieces):
 
 
 class PromptAuth(ServerAuth):
-    """Judges each proof as it comes."""
+    """Checks each proof as it arrives."""
 
     def receive(self, payload):
         return self._judged(super().receive(payload))
@@ -40,7 +40,7 @@ class PromptAuth(ServerAuth):
 
 
 class PromptConnection(ServerConnection):
-    """Judges each proof as it comes."""
+    """Checks each proof as it arrives."""
 
     def receive_data(self, data):
         events = super().receive_data(data)
@@ -61,7 +61,7 @@ KEY = ServerKey()
 
 
 def verifier(kind: str) -> Verifier:
-    """A fresh verifier: one with a crypt hash learns, so it must not be shared by tests."""
+    """Return a fresh verifier: one with a crypt hash learns, so tests must not share it."""
     if kind == "clear":
         return Verifier.from_password(PASSWORD)
     if kind == "empty":
@@ -70,7 +70,7 @@ def verifier(kind: str) -> Verifier:
 
 
 def nonce_source():
-    """Distinct nonces without dice."""
+    """Return a source of distinct nonces that are not random."""
     counter = iter(range(1 << 30))
     return lambda: nonce_from(next(counter).to_bytes(20, "little"))
 

@@ -1,4 +1,4 @@
-"""What the proxy's peers write or read, and the proxy itself does not."""
+"""Encodings and parsers that only the proxy's peers need, not the proxy itself."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def unframed(data: bytes, sequence: int = 1) -> list[bytes]:
 
 
 def write_parameters(parameters: Sequence[Parameter]) -> bytes:
-    """Return the body that says these parameters, types included."""
+    """Return the body that encodes these parameters, with their types."""
     if not parameters:
         return b""
     bitmap = bytearray((len(parameters) + 7) // 8)
@@ -113,7 +113,7 @@ def text_resultset(
     capabilities: int,
     status: int,
 ) -> bytes:
-    """Return a whole answer of the text protocol, framed."""
+    """Return a whole reply of the text protocol, framed."""
     definitions = [column_definition(column) for column in columns]
     head, sequence = resultset_head(definitions, capabilities=capabilities, status=status)
     end = end_of_rows(capabilities, status=status)

@@ -1,4 +1,4 @@
-"""Byte streams for the wire tests: what backends say, and every way to cut it."""
+"""Byte streams for the wire tests: backends' replies, cut in every possible way."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from streamfrom.proxy.wire.resultset import (
 from tests.proxy.wire.peers import encode_trackers
 
 
-# A driver of today, and one like PyMySQL.
+# A modern driver, and one like PyMySQL.
 MODERN = PROXY_OFFER
 MODERN_WITHOUT_TRACK = PROXY_OFFER & ~Capability.SESSION_TRACK
 OLD = PROXY_OFFER & ~(Capability.DEPRECATE_EOF | Capability.SESSION_TRACK)
 OLD_WITH_TRACK = PROXY_OFFER & ~Capability.DEPRECATE_EOF
 
-BACKEND = PROXY_OFFER  # as far as the layout of answers goes
+BACKEND = PROXY_OFFER  # as far as the layout of replies depends on it
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Done:
         keeps_state: bool = True,
         add: int = 0,
     ) -> bytes:
-        """The packet for a peer with these flags, optionally without the session state."""
+        """Return the packet for a peer with these flags, optionally without the session state."""
         status = self.status | add
         if is_eof and not capabilities & Capability.DEPRECATE_EOF:
             return eof_packet(status, self.warnings)
@@ -105,7 +105,7 @@ ONE = Rows((DEFINITION,), (text_row([b"1"]),), Done())
 
 
 def backend_stream(parts: list[Part]) -> bytes:
-    """What a backend sends for these results, all but the last announcing more."""
+    """Return a backend's bytes for these results, all but the last announcing more."""
     return frames(backend_payloads(parts), 1)[0]
 
 
@@ -120,7 +120,7 @@ def client_payloads(
     keeps_state: bool = False,
     more_results: bool = False,
 ) -> list[bytes]:
-    """The packets a client with these flags should get: the slow, obvious way."""
+    """Return the packets that a client with these flags should get: the slow, obvious way."""
     keeps_state = keeps_state and bool(capabilities & Capability.SESSION_TRACK)
     payloads: list[bytes] = []
     for index, part in enumerate(parts):
@@ -161,7 +161,7 @@ def error_of(reader: ResponseReader) -> Err:
 
 
 def cut(data: bytes, places: list[int]) -> list[bytes]:
-    """The same bytes in pieces, none of them empty."""
+    """Return the same bytes in pieces, none of them empty."""
     edges = sorted({0, *(place % (len(data) + 1) for place in places), len(data)})
     return [data[a:b] for a, b in itertools.pairwise(edges)]
 
@@ -171,7 +171,7 @@ PATCHED = (response_reader, framing, pass_through, resequencer, row_collector)
 
 @contextlib.contextmanager
 def small_frames(size: int):
-    """Frames of *size* bytes instead of 16 MiB, so that long packets fit into a test."""
+    """Use frames of *size* bytes instead of 16 MiB, so that long packets fit into a test."""
     with contextlib.ExitStack() as stack:
         for module in PATCHED:
             stack.enter_context(mock.patch.object(module, "FRAME_BYTES_MAX", size))
@@ -230,14 +230,14 @@ def result_sets(draw, *, end=None):
 
 @st.composite
 def answers(draw) -> list[Part]:
-    """An answer of one to three results; an error ends it."""
+    """Draw a reply of one to three results; an error ends it."""
     good = st.one_of(dones, result_sets(end=dones))
     parts: list[Part] = draw(st.lists(good, max_size=2))
     parts.append(draw(st.one_of(good, failures, result_sets(end=failures))))
     return parts
 
 
-# What MySQL sends of a procedure whose SELECT fails in a function whose handler says RESIGNAL.
+# MySQL's reply to a procedure whose SELECT fails in a function whose handler says RESIGNAL.
 RESIGNALLED = frames(
     [
         column_count(1),
