@@ -183,7 +183,7 @@ def columns_alone(template: bytes) -> list[str] | None:
     """Return the columns of a `SELECT a, b FROM t`, none for `*`; None for a SELECT that has more to it."""
     tokens = statement_tokens(template)
     keys = [token.key for token in tokens]
-    at = keys.index("FROM") if keys[0] == "SELECT" else 0
+    at = keys.index("FROM") if keys[0] == "SELECT" and "FROM" in keys else 0
     listed, source = tokens[1:at:2], keys[at + 2 :]
     is_list = listed and not at % 2 and {*keys[2:at:2]} <= {","}
     if not is_list or source[:1] not in ([], ["."]) or len(source) > 2:
